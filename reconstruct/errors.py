@@ -1,0 +1,25 @@
+"""Exceptions of the reader: what happened, where (file:line), what to do."""
+
+
+class ReconstructError(Exception):
+    """Base of reconstruct's errors; the message is one line for a person. `exit_code` is the CLI's."""
+
+    exit_code = 1
+
+
+class UsageError(ReconstructError):
+    """The call itself is off."""
+
+    exit_code = 2
+
+
+class InputError(ReconstructError):
+    """There is nothing to read, or it cannot be read."""
+
+    exit_code = 3
+
+
+class DestinationError(ReconstructError):
+    """The destination of an export refused or cannot be reached."""
+
+    exit_code = 4
