@@ -1,0 +1,191 @@
+"""TelemetryConfig: the `telemetry:` block of a gym's configuration, and its environment.
+
+Every field can be set in the environment; `environment` says which variable counts. Names and
+defaults are NeMo Gym's, except that the exporter is `console` here: the log is the durable
+channel. Imported only when telemetry is on or configured, for it needs pydantic.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from gymlog.environment import (
+    GYM_PREFIX,
+    as_bool,
+    as_choices,
+    as_number,
+    as_text,
+    read,
+    read_setting,
+)
+from gymlog.notices import notice
+
+__all__ = [
+    "TELEMETRY_KEY_NAME",
+    "MemoryProfilingConfig",
+    "TelemetryConfig",
+    "environment_of",
+    "memory_profiling_config_from_env",
+    "telemetry_config_from_environment",
+    "telemetry_config_from_global_config",
+]
+
+TELEMETRY_KEY_NAME: Final = "telemetry"
+
+
+class MemoryProfilingConfig(BaseModel):
+    """Periodic sampling of the host's memory and of each server's process tree."""
+
+    enabled: bool = False
+    """Collect host memory and every server's process tree."""
+    interval_seconds: float = Field(default=1.0, gt=0)
+    """Seconds between samples."""
+
+
+class TelemetryConfig(BaseModel):
+    """What a gym's telemetry does; everything off by default."""
+
+    model_config = ConfigDict(extra="allow")
+
+    enabled: bool = False
+    """Master switch: when false, a call site costs one frozenset test."""
+    service_name: str = "nemo-gym"
+    """`service.name`; each server appends its own name (`service_name_per_server`)."""
+    service_name_per_server: bool = True
+    """Whether `service.name` becomes `{service_name}/{server name}`."""
+    span_groups: str = "default"
+    """A preset (default, per_rollout, all), groups, or both with commas."""
+    traces_enabled: bool = True
+    """Write spans."""
+    metrics_enabled: bool = True
+    """Write metrics."""
+    logs_enabled: bool = False
+    """Write the program's log records, with trace and span id."""
+    exporter: str = "console"
+    """Where records go: `console` is one JSON line each on stdout."""
+    otlp_endpoint: str | None = None
+    """OTEL_EXPORTER_OTLP_ENDPOINT."""
+    otlp_protocol: str | None = None
+    """OTEL_EXPORTER_OTLP_PROTOCOL: grpc or http/protobuf."""
+    otlp_headers: str | None = None
+    """OTEL_EXPORTER_OTLP_HEADERS."""
+    run_id: str | None = None
+    """`nemo.run.id` of every process of a run; made by `configure_telemetry_env` when unset."""
+    memory_profiling: MemoryProfilingConfig = Field(default_factory=MemoryProfilingConfig)
+    """Memory sampling."""
+    event_loop_sample_interval_seconds: float = Field(default=1.0, gt=0)
+    """Seconds between samples of event-loop lag."""
+    event_loop_task_count: bool = False
+    """Also count the tasks of the loop (1 ms at 16,000 tasks)."""
+
+    def model_post_init(self, context: Any, /) -> None:  # Any: pydantic's signature
+        """Name the keys that are not known: a misspelt one has no effect."""
+        del context
+        for key in self.model_extra or {}:
+            if key not in _REMOVED:
+                notice(f"telemetry.{key}", f"telemetry.{key} is not known and has no effect")
+
+
+_REMOVED: Final = frozenset({"instrument_aiohttp", "export_strategy", "export_rank"})
+"""Fields of older releases: accepted, without effect."""
+
+_SECONDS: Final = as_number(above=0)
+
+_SETTINGS: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
+    "enabled": ("ENABLED", as_bool),
+    "service_name_per_server": ("SERVICE_NAME_PER_SERVER", as_bool),
+    "span_groups": ("SPAN_GROUPS", as_text),
+    "traces_enabled": ("TRACES_ENABLED", as_bool),
+    "metrics_enabled": ("METRICS_ENABLED", as_bool),
+    "logs_enabled": ("LOGS_ENABLED", as_bool),
+    "exporter": ("EXPORTER", as_choices("console")),
+    "run_id": ("RUN_ID", as_text),
+    "event_loop_sample_interval_seconds": ("EVENT_LOOP_SAMPLE_INTERVAL_SECONDS", _SECONDS),
+    "event_loop_task_count": ("EVENT_LOOP_TASK_COUNT", as_bool),
+}
+"""Field -> suffix of its variables, and what they accept."""
+
+_STANDARD: Final = {
+    "service_name": "OTEL_SERVICE_NAME",
+    "otlp_endpoint": "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "otlp_protocol": "OTEL_EXPORTER_OTLP_PROTOCOL",
+    "otlp_headers": "OTEL_EXPORTER_OTLP_HEADERS",
+}
+"""Field -> OpenTelemetry's own variable."""
+
+_MEMORY: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
+    "enabled": ("MEMORY_PROFILING_ENABLED", as_bool),
+    "interval_seconds": ("MEMORY_PROFILING_INTERVAL_SECONDS", _SECONDS),
+}
+"""Field of MemoryProfilingConfig -> suffix; these have no NEMO_LENS_ variable."""
+
+
+def telemetry_config_from_global_config(config: Any) -> TelemetryConfig:  # Any: published signature
+    """Return the `telemetry` block of a gym's merged configuration; all defaults without one.
+
+    OmegaConf nodes are resolved first. Raises pydantic.ValidationError for a value of wrong type.
+    """
+    block = config.get(TELEMETRY_KEY_NAME) if config is not None else None
+    if block is None:
+        return TelemetryConfig()
+    if not isinstance(block, Mapping | TelemetryConfig):
+        from omegaconf import OmegaConf  # type: ignore[import-not-found]  # theirs, when used
+
+        block = OmegaConf.to_container(block, resolve=True)
+    return TelemetryConfig.model_validate(block)
+
+
+def telemetry_config_from_environment(
+    defaults: TelemetryConfig | None = None, environ: Mapping[str, str] | None = None
+) -> TelemetryConfig:
+    """Return `defaults` with every field that the environment sets."""
+    config = (defaults or TelemetryConfig()).model_copy(deep=True)
+    for field, (suffix, parse) in _SETTINGS.items():
+        value = read_setting(suffix, parse, environ)
+        if value is not None:
+            setattr(config, field, value)
+    for field, variable in _STANDARD.items():
+        text = read(variable, as_text, environ)
+        if text is not None:
+            setattr(config, field, text)
+    config.memory_profiling = memory_profiling_config_from_env(config.memory_profiling, environ)
+    return config
+
+
+def memory_profiling_config_from_env(
+    defaults: MemoryProfilingConfig, environ: Mapping[str, str] | None = None
+) -> MemoryProfilingConfig:
+    """Return `defaults` with every field that the environment sets."""
+    values = {
+        field: value
+        for field, (suffix, parse) in _MEMORY.items()
+        if (value := read(GYM_PREFIX + suffix, parse, environ)) is not None
+    }
+    return defaults.model_copy(update=values)
+
+
+def environment_of(config: TelemetryConfig, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that hand `config` to child processes.
+
+    A field that `environ` sets already, under whichever of its names, is left out: the
+    environment counts before the configuration.
+    """
+    handed_on: dict[str, str] = {}
+    for field, (suffix, parse) in _SETTINGS.items():
+        if read_setting(suffix, parse, environ) is None:
+            _put(handed_on, GYM_PREFIX + suffix, getattr(config, field))
+    for field, variable in _STANDARD.items():
+        if read(variable, as_text, environ) is None:
+            _put(handed_on, variable, getattr(config, field))
+    for field, (suffix, parse) in _MEMORY.items():
+        if read(GYM_PREFIX + suffix, parse, environ) is None:
+            _put(handed_on, GYM_PREFIX + suffix, getattr(config.memory_profiling, field))
+    return handed_on
+
+
+def _put(variables: dict[str, str], name: str, value: object) -> None:
+    if isinstance(value, bool):
+        variables[name] = "1" if value else "0"
+    elif value is not None:
+        variables[name] = str(value)

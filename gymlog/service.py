@@ -1,0 +1,180 @@
+"""This service instance: its resource, its open spans, and its `process` records.
+
+One per process. A fork makes it a new one in the child, with its own id and its own numbering, so
+that no line of a child can be taken for one of its parent. `sweep` does what is due from time to
+time; a thread calls it.
+"""
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from gymlog import clock
+from gymlog.ids import new_span_id
+from gymlog.record import SCHEMA_VERSION
+from gymlog.semconv import PROCESS_PARENT_PID, PROCESS_PID, SERVICE_INSTANCE_ID, SERVICE_NAME
+from gymlog.sink import Sink
+
+if TYPE_CHECKING:
+    from gymlog.spans import Span
+
+__all__ = ["ServiceInstance"]
+
+DEFAULT_SPAN_START_AFTER_SECONDS: Final = 5.0
+DEFAULT_PROCESS_INTERVAL_SECONDS: Final = 30.0
+
+_TICK_SECONDS: Final = (0.05, 1.0)
+"""Least and most time between two sweeps."""
+
+_NS: Final = 1_000_000_000
+
+
+class ServiceInstance:
+    """Who writes here, and what it has open."""
+
+    def __init__(
+        self,
+        resource: Mapping[str, object],
+        make_sink: Callable[[], Sink] = Sink,
+        *,
+        span_start_after_seconds: float = DEFAULT_SPAN_START_AFTER_SECONDS,
+        process_interval_seconds: float = DEFAULT_PROCESS_INTERVAL_SECONDS,
+    ) -> None:
+        self._make_sink = make_sink
+        self._announces_at_once = span_start_after_seconds == 0
+        self._announce_after_ns = round(span_start_after_seconds * _NS)
+        self._interval_ns = round(process_interval_seconds * _NS)
+        self._attributes = dict(resource)
+        self._sweeper: _Sweeper | None = None
+        self._become_new()
+
+    def _become_new(self) -> None:
+        self.sink = self._make_sink()
+        self.open_spans: dict[str, Span] = {}
+        """By span id, in the order they were opened; who takes a span out writes its line."""
+        self.spans_ended = 0
+        self._attributes |= {
+            SERVICE_INSTANCE_ID: new_span_id(),
+            PROCESS_PID: os.getpid(),
+            PROCESS_PARENT_PID: os.getppid(),
+        }
+        short = {key: self._attributes.get(key) for key in (SERVICE_NAME, SERVICE_INSTANCE_ID)}
+        self.short_resource: object = orjson.Fragment(orjson.dumps({"attributes": short}))
+        """The resource of every record but `process`, encoded once."""
+        self._is_introduced = False
+        self._reported_at = clock.monotonic_ns()
+
+    @property
+    def resource(self) -> Mapping[str, Any]:  # Any: one JSON value
+        """The whole resource."""
+        return self._attributes
+
+    def start(self) -> None:
+        """Write the `started` record and begin to sweep; forked children do so by themselves."""
+        self._introduce()
+        self._sweeper = _Sweeper(self, self._tick_seconds())
+        this = weakref.ref(self)
+
+        def after_fork() -> None:
+            service = this()
+            if service is not None and service._sweeper is not None:
+                service._become_new()
+                service._sweeper = _Sweeper(service, service._tick_seconds())
+
+        os.register_at_fork(after_in_child=after_fork)
+
+    def stop(self) -> None:
+        """Write a `span_start` for each open span that has none, then the `stopped` record."""
+        if self._sweeper is not None:
+            self._sweeper.stop()
+            self._sweeper = None
+        self.say_stopped()
+
+    def say_stopped(self) -> None:
+        """Write what `stop` writes but go on, for a server that is told to end (idempotent)."""
+        for span in list(self.open_spans.values()):
+            self._announce(span)
+        self._write_process("stopped")
+
+    def opened(self, span: "Span") -> None:
+        """Take a span that was just opened."""
+        self.open_spans[span.span_id] = span
+        if self._announces_at_once:
+            self._announce(span)
+        if not self._is_introduced:
+            self._introduce()
+
+    def sweep(self) -> None:
+        """Announce spans that are open for long, report, follow a stepped clock."""
+        clock.reanchor()
+        refresh = getattr(self.sink.file, "refresh", None)
+        if refresh is not None:
+            refresh()
+        now = clock.monotonic_ns()
+        if self._announce_after_ns > 0:
+            for span in list(self.open_spans.values()):
+                if span.age_ns(now) >= self._announce_after_ns:
+                    self._announce(span)
+        if not self._is_introduced:
+            self._introduce()
+        elif now - self._reported_at >= self._interval_ns:
+            self._write_process("alive")
+
+    def _announce(self, span: "Span") -> None:
+        if not span.announced:
+            span.announced = True
+            self.sink.write(span.start_record(self.sink.next_seq()))
+
+    def _introduce(self) -> None:
+        self._is_introduced = True
+        self._write_process("started")
+
+    def _write_process(self, state: str) -> None:
+        self._reported_at = clock.monotonic_ns()
+        self.sink.write(
+            {
+                "record_type": "process",
+                "seq": self.sink.next_seq(),
+                "state": state,
+                "schema": SCHEMA_VERSION,
+                "time_unix_nano": clock.now(),
+                "spans_written": self.spans_ended - self.sink.spans_dropped,
+                "records_dropped": self.sink.records_dropped,
+                "open_spans": len(self.open_spans),
+                "resource": {"attributes": self._attributes},
+            }
+        )
+
+    def _tick_seconds(self) -> float:
+        least, most = _TICK_SECONDS
+        wanted = [self._interval_ns / _NS, self._announce_after_ns / _NS / 4]
+        return min([most, *(max(least, seconds) for seconds in wanted if seconds > 0)])
+
+
+class _Sweeper(threading.Thread):
+    """Calls `sweep` until the service instance is gone or told to stop."""
+
+    def __init__(self, service: ServiceInstance, tick_seconds: float) -> None:
+        super().__init__(name="gymlog-sweep", daemon=True)
+        self._service = weakref.ref(service)
+        self._tick_seconds = tick_seconds
+        self._stopped = threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        while not self._stopped.wait(self._tick_seconds):
+            service = self._service()
+            if service is None:
+                return
+            service.sweep()
+            del service
+
+    def stop(self) -> None:
+        """End the thread; it may be the caller's own."""
+        self._stopped.set()
+        if self is not threading.current_thread():
+            self.join(timeout=1.0)

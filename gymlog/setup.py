@@ -1,0 +1,276 @@
+"""Switching telemetry on and off in a process: the only place that wires the rooms together.
+
+A supervisor calls `configure_telemetry_env` before it starts its servers; each server calls
+`init_telemetry`, once, and reads nothing but its environment. Nothing here raises into the host.
+"""
+
+import atexit
+import os
+import signal
+import threading
+import uuid
+from collections.abc import Mapping
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final
+
+from gymlog import sites, span_groups
+from gymlog.environment import as_bool, as_number, as_text, is_telemetry_env_enabled, read
+from gymlog.notices import notice
+
+if TYPE_CHECKING:
+    from opentelemetry import metrics, trace
+
+    from gymlog.config import TelemetryConfig
+    from gymlog.tracer import TracerProvider
+    from gymlog.values import Limits
+
+__all__ = [
+    "TelemetryHandle",
+    "configure_telemetry_env",
+    "get_telemetry",
+    "init_telemetry",
+    "shutdown_telemetry",
+]
+
+_RUN_ID_VARIABLE: Final = "NEMO_GYM_OTEL_RUN_ID"
+
+
+class TelemetryHandle:
+    """What is on in this process."""
+
+    def __init__(self, provider: "TracerProvider", config: "TelemetryConfig") -> None:
+        self._provider = provider
+        self.config = config
+
+    @property
+    def tracer(self) -> "trace.Tracer":
+        """gymlog's own tracer, an OpenTelemetry Tracer."""
+        return self._provider.tracer
+
+    @property
+    def tracer_provider(self) -> "TracerProvider":
+        """The provider of all tracers that write lines."""
+        return self._provider
+
+    @property
+    def meter(self) -> "metrics.Meter":
+        """The meter of the global OpenTelemetry meter provider."""
+        from opentelemetry import metrics
+
+        return metrics.get_meter("gymlog")
+
+    @property
+    def is_exporting(self) -> bool:
+        """Whether spans are written."""
+        return self.config.traces_enabled
+
+    def shutdown(self, timeout_ms: int = 5000) -> None:
+        """Do what `shutdown_telemetry` does."""
+        shutdown_telemetry(timeout_ms)
+
+
+_lock = threading.RLock()
+_initialised = False
+_handle: TelemetryHandle | None = None
+
+
+def configure_telemetry_env(telemetry_config: "TelemetryConfig | None") -> str | None:
+    """Hand a configuration to the processes started from here, by `os.environ`.
+
+    For the parent process, before it starts any server. What the environment already sets stays.
+    Returns the run id that all of them share, or None when telemetry is off (then nothing is
+    set): NEMO_GYM_OTEL_RUN_ID, else the configuration's, else SLURM_JOB_ID, else a new one.
+    """
+    is_on = is_telemetry_env_enabled()
+    if not is_on and (telemetry_config is None or not telemetry_config.enabled):
+        return None
+    from gymlog.config import TelemetryConfig, environment_of
+
+    config = telemetry_config or TelemetryConfig(enabled=True)
+    os.environ.update(environment_of(config, os.environ))
+    run_id = read(_RUN_ID_VARIABLE, as_text) or read("NEMO_LENS_RUN_ID", as_text)
+    run_id = run_id or read("SLURM_JOB_ID", as_text) or uuid.uuid4().hex[:12]
+    os.environ[_RUN_ID_VARIABLE] = run_id
+    return run_id
+
+
+def init_telemetry(
+    server_name: str | None = None,
+    server_type: str | None = None,
+    resource_attributes: Mapping[str, object] | None = None,
+) -> TelemetryHandle | None:
+    """Switch telemetry on in this process when its environment says so; later calls do nothing.
+
+    Returns the handle, or None when telemetry is off. `resource_attributes` are added to the
+    process's resource. Never raises: what goes wrong is one line on stderr.
+    """
+    global _initialised, _handle
+    with _lock:
+        if _initialised:
+            return _handle
+        _initialised = True
+        if not is_telemetry_env_enabled() or read("OTEL_SDK_DISABLED", as_bool) is True:
+            return None
+        try:
+            _handle = _start(server_name, server_type, resource_attributes)
+        except Exception as error:  # noqa: BLE001 - the host must not notice
+            notice("init_telemetry", f"telemetry stays off: {type(error).__name__}: {error}")
+        return _handle
+
+
+def get_telemetry() -> TelemetryHandle | None:
+    """Return this process's handle, or None when telemetry is off."""
+    return _handle
+
+
+def shutdown_telemetry(timeout_ms: int = 5000) -> None:
+    """Close every call site, write what is still open and the `stopped` record; idempotent.
+
+    Nothing is buffered, so `timeout_ms` bounds nothing that takes time.
+    """
+    del timeout_ms
+    global _handle
+    with _lock:
+        handle, _handle = _handle, None
+        if handle is None:
+            return
+        span_groups.close_all()
+        sites.install(None)
+        atexit.unregister(shutdown_telemetry)
+        handle.tracer_provider.shutdown()
+
+
+def _start(
+    server_name: str | None,
+    server_type: str | None,
+    resource_attributes: Mapping[str, object] | None,
+) -> TelemetryHandle:
+    from gymlog.channel import DEFAULT_WAIT_SECONDS, Channel
+    from gymlog.config import telemetry_config_from_environment
+    from gymlog.record import DEFAULT_LINE_MAX_BYTES, PIPE_BUF
+    from gymlog.resource import resource_of
+    from gymlog.samplers import DEFAULT, sampler_from
+    from gymlog.service import (
+        DEFAULT_PROCESS_INTERVAL_SECONDS,
+        DEFAULT_SPAN_START_AFTER_SECONDS,
+        ServiceInstance,
+    )
+    from gymlog.sink import Sink
+    from gymlog.tracer import TracerProvider
+
+    config = telemetry_config_from_environment()
+    resource = resource_of(
+        service_name=config.service_name,
+        per_server=config.service_name_per_server,
+        server_name=server_name,
+        server_type=server_type,
+        run_id=config.run_id,
+        extra=resource_attributes,
+    )
+    wait_seconds = _number("GYMLOG_WRITE_WAIT_SECONDS", DEFAULT_WAIT_SECONDS, least=0)
+    line_max = round(_number("GYMLOG_LINE_MAX_BYTES", DEFAULT_LINE_MAX_BYTES, least=PIPE_BUF))
+    service = ServiceInstance(
+        resource,
+        lambda: Sink(Channel(1, wait_seconds=wait_seconds), line_max_bytes=line_max),
+        span_start_after_seconds=_number(
+            "GYMLOG_SPAN_START_AFTER_SECONDS", DEFAULT_SPAN_START_AFTER_SECONDS
+        ),
+        process_interval_seconds=_number(
+            "GYMLOG_PROCESS_INTERVAL_SECONDS", DEFAULT_PROCESS_INTERVAL_SECONDS, above=0
+        ),
+    )
+    sampler_name = read("OTEL_TRACES_SAMPLER", as_text) or DEFAULT
+    provider = TracerProvider(
+        service,
+        sampler=None
+        if sampler_name == DEFAULT
+        else sampler_from(sampler_name, read("OTEL_TRACES_SAMPLER_ARG", as_text) or ""),
+        limits=_limits(),
+        silent_scopes=_silent_scopes(),
+    )
+    service.start()
+    _install_globally(provider)
+    atexit.register(shutdown_telemetry)
+    _handle_sigterm()
+    if config.traces_enabled:
+        sites.install(provider.tracer)
+        span_groups.open_groups(config.span_groups)
+    return TelemetryHandle(provider, config)
+
+
+def _install_globally(provider: "TracerProvider") -> None:
+    """Make the provider and the propagator OpenTelemetry's global ones, unless others are."""
+    from opentelemetry import propagate, trace
+
+    from gymlog.propagation import Propagator
+
+    present = trace.get_tracer_provider()
+    if not isinstance(present, trace.ProxyTracerProvider):
+        kind = f"{type(present).__module__}.{type(present).__qualname__}"
+        notice(
+            "global tracer provider",
+            f"OpenTelemetry's global tracer provider is already a {kind}; it stays. gymlog "
+            "writes its own spans; what other libraries trace goes to that provider",
+        )
+        return
+    trace.set_tracer_provider(provider)
+    propagate.set_global_textmap(Propagator())
+
+
+def _silent_scopes() -> frozenset[str]:
+    """Return the instrumentation scopes that get no spans: GYMLOG_SILENT_SCOPES, a comma list."""
+    text = os.environ.get("GYMLOG_SILENT_SCOPES", "fastapi")
+    return frozenset(name.strip() for name in text.split(",") if name.strip())
+
+
+def _limits() -> "Limits":
+    """Return the limits of OpenTelemetry's variables; a span's own count before the general."""
+    from gymlog.record import DEFAULT_VALUE_MAX_CHARACTERS
+    from gymlog.values import Limits
+
+    def limit(default: int, *names: str) -> int:
+        for name in names:
+            value = read(name, as_number(0))
+            if value is not None:
+                return int(value)
+        return default
+
+    general = "OTEL_ATTRIBUTE_COUNT_LIMIT"
+    return Limits(
+        characters=limit(
+            DEFAULT_VALUE_MAX_CHARACTERS,
+            "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT",
+            "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT",
+        ),
+        attributes=limit(128, "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", general),
+        events=limit(128, "OTEL_SPAN_EVENT_COUNT_LIMIT"),
+        links=limit(128, "OTEL_SPAN_LINK_COUNT_LIMIT"),
+        event_attributes=limit(128, "OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT", general),
+        link_attributes=limit(128, "OTEL_LINK_ATTRIBUTE_COUNT_LIMIT", general),
+    )
+
+
+def _number(name: str, default: float, least: float = -1e18, above: float | None = None) -> float:
+    value = read(name, as_number(least, above=above))
+    return default if value is None else value
+
+
+def _handle_sigterm() -> None:
+    """Write the open spans when SIGTERM would end the process at once, then let it.
+
+    Only where nobody handles the signal; atexit does not run then. GYMLOG_HANDLE_SIGTERM=0
+    leaves the signal alone.
+    """
+    if read("GYMLOG_HANDLE_SIGTERM", as_bool) is False:
+        return
+    if threading.current_thread() is not threading.main_thread():
+        return
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _on_sigterm)
+
+
+def _on_sigterm(number: int, frame: FrameType | None) -> Any:  # Any: a handler's result is unused
+    del frame
+    shutdown_telemetry()
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)

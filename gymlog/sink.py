@@ -1,0 +1,196 @@
+"""From a record to one line and one write: the only place that serialises and writes.
+
+A record is a dict in the order of `gymlog.record`; a line goes through structlog's BytesLogger
+onto a channel that makes one `write` of it. Nothing here raises into the host: what cannot be
+written is counted in `records_dropped` and told once on stderr. Cost: `orjson.dumps` plus one
+`write`, about 4 µs. The only importer of structlog and orjson.
+"""
+
+import itertools
+import threading
+from collections import deque
+from typing import Any, Final, Protocol
+
+import orjson
+from structlog import BytesLogger
+
+from gymlog.channel import Channel
+from gymlog.notices import notice
+from gymlog.record import DEFAULT_LINE_MAX_BYTES, DEFAULT_VALUE_MAX_CHARACTERS
+from gymlog.values import clean, clean_key, cut
+
+__all__ = ["BytesFile", "Sink"]
+
+Record = dict[str, Any]  # Any: the one untyped dict, see gymlog.record
+
+_UNTOUCHED: Final = frozenset({"record_type", "seq", "trace_id", "span_id", "parent_span_id"})
+
+
+class BytesFile(Protocol):
+    """What a sink writes to: a `Channel`, or memory in tests."""
+
+    @property
+    def lines_dropped(self) -> int:
+        """Lines that did not get through."""
+
+    def write(self, line: bytes, /) -> object:
+        """Write one whole line."""
+
+    def flush(self) -> object:
+        """Nothing is buffered, so nothing to do."""
+
+
+class Sink:
+    """The lines of one service instance: their numbers, their bytes, their losses."""
+
+    __slots__ = (
+        "_log",
+        "_lost",
+        "_max_bytes",
+        "_pending",
+        "_writing_thread",
+        "file",
+        "next_seq",
+        "spans_dropped",
+    )
+
+    def __init__(
+        self, file: BytesFile | None = None, *, line_max_bytes: int = DEFAULT_LINE_MAX_BYTES
+    ) -> None:
+        self.file: BytesFile = Channel(1) if file is None else file
+        self.next_seq = itertools.count().__next__
+        self._log = BytesLogger(self.file).msg  # type: ignore[arg-type]  # write and flush is all it takes
+        self._max_bytes = line_max_bytes
+        self._lost = 0
+        self.spans_dropped = 0
+        self._writing_thread = 0
+        self._pending: deque[bytes] = deque()
+
+    @property
+    def records_dropped(self) -> int:
+        """Records that did not reach the file."""
+        return self._lost + self.file.lines_dropped
+
+    def write(self, record: Record) -> None:
+        """Write one record; it is dropped and counted when that is impossible."""
+        try:
+            line = orjson.dumps(record)
+        except (TypeError, ValueError, RecursionError):
+            line = self._encode_carefully(record)
+        if len(line) >= self._max_bytes:
+            line = self._shrink(record)
+        # structlog holds a plain lock while it writes; a signal handler or a finaliser that
+        # opens a span meanwhile, in the same thread, must not wait for itself.
+        thread = threading.get_ident()
+        if self._writing_thread == thread:
+            self._pending.append(line)
+            return
+        dropped = self.file.lines_dropped
+        try:
+            self._writing_thread = thread
+            self._log(line)
+        except Exception as error:  # noqa: BLE001 - the host must not notice
+            self._lose(error)
+        finally:
+            self._writing_thread = 0
+        if self.file.lines_dropped != dropped and record["record_type"] == "span":
+            self.spans_dropped += 1
+        if self._pending:
+            self._write_pending()
+
+    def _write_pending(self) -> None:
+        while self._pending:
+            try:
+                self._log(self._pending.popleft())
+            except IndexError:
+                return
+            except Exception as error:  # noqa: BLE001 - the host must not notice
+                self._lose(error)
+
+    def _lose(self, error: Exception) -> None:
+        self._lost += 1
+        notice(
+            "sink", f"a line could not be written and is lost ({error!r}); more are counted only"
+        )
+
+    def _encode_carefully(self, record: Record) -> bytes:
+        """Encode a record with something in it that orjson refuses."""
+        return orjson.dumps(_plain(record))
+
+    def _shrink(self, record: Record) -> bytes:
+        """Cut the largest values of a record until its line fits; count them as dropped."""
+        plain = _plain(record)
+        room = self._max_bytes - 1
+        limit = DEFAULT_VALUE_MAX_CHARACTERS
+        dropped = int(plain.get("dropped_attributes_count", 0))
+        line = orjson.dumps(plain)
+        while len(line) > room and limit >= 1:
+            shrunk = {
+                key: value if key in _UNTOUCHED else _cut_values(value, limit)
+                for key, value in plain.items()
+            }
+            attributes, before = shrunk.get("attributes"), plain.get("attributes")
+            if isinstance(attributes, dict) and isinstance(before, dict):
+                changed = sum(attributes[key] != before[key] for key in before)
+                _insert_dropped(shrunk, dropped + changed)
+            line = orjson.dumps(shrunk)
+            limit //= 2
+        if len(line) > room:
+            line = orjson.dumps(_bare(plain, dropped))
+        return line
+
+
+def _plain(record: Record) -> Record:
+    """Return a copy of a record that orjson can encode (fragments become objects)."""
+    plain: Record = {}
+    for key, value in record.items():
+        if isinstance(value, orjson.Fragment):
+            plain[key] = orjson.loads(orjson.dumps(value))
+        elif isinstance(value, dict | list):
+            plain[key] = clean(_copy(value), DEFAULT_VALUE_MAX_CHARACTERS)
+        else:
+            plain[key] = clean((value,), DEFAULT_VALUE_MAX_CHARACTERS)[0]
+    return plain
+
+
+def _copy(value: dict[Any, Any] | list[Any]) -> object:  # Any: whatever the host gave
+    """Return a shallow copy, taken in one step, that other threads do not change."""
+    return (
+        {clean_key(key): item for key, item in list(value.items())}
+        if isinstance(value, dict)
+        else list(value)
+    )
+
+
+def _cut_values(value: object, limit: int) -> object:
+    """Return a JSON value with each text cut at `limit` characters, each list at `limit` items."""
+    if isinstance(value, str):
+        return cut(value, limit)
+    if isinstance(value, list):
+        return [_cut_values(item, limit) for item in value[:limit]]
+    if isinstance(value, dict):
+        return {key: _cut_values(item, limit) for key, item in value.items()}
+    return value
+
+
+def _insert_dropped(record: Record, count: int) -> None:
+    """Set dropped_attributes_count, before scope and resource as the contract orders it."""
+    tail = ("dropped_events_count", "dropped_links_count", "scope", "resource")
+    after = {key: record.pop(key) for key in tail if key in record}
+    if count:
+        record["dropped_attributes_count"] = count
+    record.update(after)
+
+
+def _bare(record: Record, dropped: int) -> Record:
+    """Return a record without its attributes, events and links: what always fits."""
+    bare = {
+        key: cut(value, 256) if isinstance(value, str) else value for key, value in record.items()
+    }
+    for key, counter in (("events", "dropped_events_count"), ("links", "dropped_links_count")):
+        if key in bare:
+            bare[counter] = int(bare.get(counter, 0)) + len(bare.pop(key))
+    gone = len(bare.get("attributes", {}))
+    bare["attributes"] = {}
+    _insert_dropped(bare, dropped + gone)
+    return bare
