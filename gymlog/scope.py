@@ -14,13 +14,12 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 
-import opentelemetry.context as otel_context
 from opentelemetry import trace
 from opentelemetry.context.context import Context
 
-from gymlog.spans import SPAN_KEY, Span
+from gymlog.spans import SPAN_KEY, Span, get_context
 from gymlog.wrapping import wrap
 
 if TYPE_CHECKING:
@@ -32,9 +31,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _IN_GENERATOR: Final = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
-
-_runtime = otel_context._RUNTIME_CONTEXT
-
 
 class SpanScope:
     """A context manager that opens a span, makes it current and ends it; also a decorator."""
@@ -117,12 +113,10 @@ class SpanScope:
 
 def current_span(context: Context | None = None) -> trace.Span | None:
     """Return the current span (of `context` when given), or None; about 100 ns."""
-    span: Any = (  # Any: a Context holds objects
-        _runtime.get_current() if context is None else context
-    ).get(SPAN_KEY)
+    span: Any = (get_context() if context is None else context).get(SPAN_KEY)  # Any: a Span
     while type(span) is Span and span.scope is not None and span.scope.is_suspended():
         span = span.scope.outer
-    return span if isinstance(span, trace.Span) else None
+    return cast("trace.Span | None", span)
 
 
 def _execution_unit() -> "asyncio.Task[Any] | threading.Thread":  # Any: a task of anything

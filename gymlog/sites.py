@@ -5,8 +5,8 @@ context as it was. This module knows the tracer only once telemetry is on (`inst
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 
 from gymlog import span_groups
 from gymlog.redaction import REDACTED, SECRET_KEYS
@@ -28,7 +28,21 @@ __all__ = [
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_CLOSED: Final[AbstractContextManager[None]] = nullcontext()
+
+class _Closed:
+    """The block of a closed site: nothing, and at no Python call's cost.
+
+    Both methods are C functions that are no descriptors, so they are called without the instance:
+    clearing a list that stays empty gives None, formatting an empty text gives "", which is false.
+    """
+
+    __slots__ = ()
+
+    __enter__ = [].clear
+    __exit__ = "".format
+
+
+_CLOSED: Final = cast("AbstractContextManager[None]", _Closed())
 
 _tracer: "Tracer | None" = None
 
@@ -55,9 +69,11 @@ def managed_span(
     The span is current in the block, ends with it, and has the exception that left it. Attribute
     names with dots are given as `**{"a.b": 1}`.
     """
-    if group not in span_groups._open or _tracer is None:
+    if group not in span_groups._open:
         return _CLOSED
-    return _scope(name, tracer, attributes, records_exception=True)
+    if tracer is None and _tracer is not None and SECRET_KEYS.isdisjoint(attributes):
+        return _tracer.scope(name, attributes)
+    return span_cm(name, tracer, True, **attributes)  # noqa: FBT003 - as published
 
 
 def span_cm(
@@ -69,7 +85,13 @@ def span_cm(
     """Open an INTERNAL span for a block whatever groups are enabled; None with telemetry off."""
     if _tracer is None:
         return _CLOSED
-    return _scope(name, tracer, attributes, records_exception=record_exception)
+    if not SECRET_KEYS.isdisjoint(attributes):
+        attributes = _redacted(attributes, SECRET_KEYS)
+    return (tracer or _tracer).start_as_current_span(
+        name,
+        attributes=attributes,  # type: ignore[arg-type]  # a tracer of ours takes any value
+        record_exception=record_exception,
+    )
 
 
 def trace_fn(
@@ -114,25 +136,6 @@ def safe_set_span_attributes(
             isinstance(value, list) and all(isinstance(item, _SCALARS) for item in value)
         ):
             span.set_attribute(key, value)
-
-
-def _scope(
-    name: str,
-    tracer: "trace.Tracer | None",
-    attributes: Mapping[str, object],
-    *,
-    records_exception: bool,
-) -> "AbstractContextManager[trace.Span | None]":
-    if not SECRET_KEYS.isdisjoint(attributes):
-        attributes = _redacted(attributes, SECRET_KEYS)
-    own = _tracer
-    if records_exception and own is not None and (tracer is None or tracer is own):
-        return own.scope(name, attributes)
-    return (tracer or own).start_as_current_span(  # type: ignore[union-attr]  # one of them is set
-        name,
-        attributes=attributes,  # type: ignore[arg-type]  # a tracer of ours takes any value
-        record_exception=records_exception,
-    )
 
 
 _SCALARS: Final = (str, bool, int, float)

@@ -18,18 +18,30 @@ from gymlog import clock
 from gymlog.exceptions import exception_attributes, first_sight
 from gymlog.record import FLAG_HAS_IS_REMOTE, FLAG_IS_REMOTE, FLAG_SAMPLED
 from gymlog.semconv import CANCELLED, ERROR_TYPE, EXCEPTION_MESSAGE
+from gymlog.trace_state import OtelTraceState
 from gymlog.values import clean, clean_key, clean_mapping, clean_text
 
 if TYPE_CHECKING:
     from gymlog.scope import SpanScope
     from gymlog.tracer import Tracer
 
-__all__ = ["SPAN_KEY", "Span"]
+__all__ = ["SPAN_KEY", "Span", "get_context"]
 
 _UNSET: Final = {"code": "UNSET"}
 _OK: Final = {"code": "OK"}
+_ERROR: Final = {"code": "ERROR"}
 
+_LOCAL: Final = FLAG_HAS_IS_REMOTE
+_REMOTE: Final = FLAG_HAS_IS_REMOTE | FLAG_IS_REMOTE
+
+# OpenTelemetry's own attach() and detach() log as an error what is normal here (a generator that
+# is closed in another context), and cost three calls each.
 _runtime = otel_context._RUNTIME_CONTEXT
+_variable = getattr(_runtime, "_current_context", None)
+get_context = _runtime.get_current if _variable is None else _variable.get
+_set_context = _runtime.attach if _variable is None else _variable.set
+_reset_context = _runtime.detach if _variable is None else _variable.reset
+_set_item = dict.__setitem__
 
 
 class Span(trace.Span):
@@ -41,28 +53,29 @@ class Span(trace.Span):
     __slots__ = (
         "_attributes",
         "_clock_offset",
-        "_context",
-        "_dropped_attributes",
-        "_dropped_events",
-        "_dropped_links",
-        "_events",
-        "_links",
-        "_on_exception",
         "_recording",
-        "_status",
         "_tracer",
-        "announced",
         "flags",
         "is_parent_remote",
         "kind",
         "name",
         "parent_span_id",
-        "scope",
         "span_id",
         "start_time_unix_nano",
         "trace_id",
         "trace_state",
     )
+
+    # What most spans never have stays on the class until it is set.
+    _events: list[dict[str, Any]] | None = None  # Any: as record.md lists them
+    _links: list[dict[str, Any]] | None = None  # Any: as record.md lists them
+    _status: Mapping[str, str] = _UNSET
+    _dropped_attributes = _dropped_events = _dropped_links = 0
+    _has_detail = False
+    _context: trace.SpanContext | None = None
+    _on_exception = (True, True)
+    announced = False
+    scope: "SpanScope | None" = None
 
     def __init__(
         self,
@@ -74,9 +87,8 @@ class Span(trace.Span):
         parent_span_id: str | None,
         flags: int,
         trace_state: str,
-        *,
-        is_parent_remote: bool,
-        start_time: int | None,
+        is_parent_remote: bool,  # noqa: FBT001 - the hot path passes by position
+        attributes: dict[str, Any],  # Any: one JSON value
     ) -> None:
         self._tracer = tracer
         self.name = name
@@ -87,20 +99,10 @@ class Span(trace.Span):
         self.flags = flags
         self.trace_state = trace_state
         self.is_parent_remote = is_parent_remote
-        self._recording = bool(flags & FLAG_SAMPLED)
-        self._attributes: dict[str, Any] = {}  # Any: one JSON value
-        self._events: list[dict[str, Any]] | None = None  # Any: as record.md lists them
-        self._links: list[dict[str, Any]] | None = None  # Any: as record.md lists them
-        self._status: dict[str, str] = _UNSET
-        self._dropped_attributes = self._dropped_events = self._dropped_links = 0
-        self._context: trace.SpanContext | None = None
-        self.scope: SpanScope | None = None
-        self._on_exception = (True, True)
-        self.announced = False
+        self._recording = flags & FLAG_SAMPLED
+        self._attributes = attributes
         self._clock_offset = offset = clock.offset
-        self.start_time_unix_nano = (
-            clock.monotonic_ns() + offset if start_time is None else start_time
-        )
+        self.start_time_unix_nano = clock.monotonic_ns() + offset
 
     # Identity.
 
@@ -113,15 +115,13 @@ class Span(trace.Span):
                 int(self.span_id, 16),
                 is_remote=False,
                 trace_flags=trace.TraceFlags(self.flags),
-                trace_state=trace.TraceState.from_header([self.trace_state])
-                if self.trace_state
-                else None,
+                trace_state=OtelTraceState(self.trace_state) if self.trace_state else None,
             )
         return context
 
     def is_recording(self) -> bool:
         """Say whether attributes and events are still taken."""
-        return self._recording
+        return bool(self._recording)
 
     # Facts.
 
@@ -134,7 +134,7 @@ class Span(trace.Span):
         attributes = self._attributes
         limits = self._tracer.limits
         if len(attributes) >= limits.attributes and key not in attributes:
-            self._dropped_attributes += 1
+            self.drop_attributes(1)
             return
         attributes[key] = clean(value, limits.characters)
 
@@ -142,6 +142,11 @@ class Span(trace.Span):
         """Set several attributes."""
         for key, value in attributes.items():
             self.set_attribute(key, value)
+
+    def drop_attributes(self, count: int) -> None:
+        """Count attributes that a limit kept out."""
+        self._dropped_attributes += count
+        self._has_detail = True
 
     @property
     def attributes(self) -> Mapping[str, Any]:  # Any: one JSON value
@@ -160,6 +165,7 @@ class Span(trace.Span):
         limits = self._tracer.limits
         if self._events is None:
             self._events = []
+            self._has_detail = True
         elif len(self._events) >= limits.events:
             self._dropped_events += 1
             return
@@ -188,6 +194,7 @@ class Span(trace.Span):
         limits = self._tracer.limits
         if self._links is None:
             self._links = []
+            self._has_detail = True
         elif len(self._links) >= limits.links:
             self._dropped_links += 1
             return
@@ -226,9 +233,8 @@ class Span(trace.Span):
         if code == "OK":
             self._status = _OK
         elif code == "ERROR":
-            self._status = {"code": "ERROR"}
-            if description:
-                self._status["message"] = clean_text(description, self._tracer.limits.characters)
+            message = clean_text(description or "", self._tracer.limits.characters)
+            self._status = {"code": "ERROR", "message": message} if message else _ERROR
 
     @property
     def status_code(self) -> str:
@@ -284,13 +290,18 @@ class Span(trace.Span):
 
     def attach(self) -> Token[Context]:
         """Make this the current span; give the token to `detach`."""
-        return _runtime.attach(Context({**_runtime.get_current(), SPAN_KEY: self}))
+        before = get_context()
+        context = Context()
+        if len(before) > 1 or (before and SPAN_KEY not in before):
+            dict.update(context, before)
+        _set_item(context, SPAN_KEY, self)
+        return _set_context(context)
 
     @staticmethod
     def detach(token: Token[Context]) -> None:
         """Undo `attach`; in another context than it was made in there is nothing to undo."""
         try:
-            _runtime.detach(token)
+            _reset_context(token)
         except (ValueError, RuntimeError):
             return
 
@@ -302,6 +313,7 @@ class Span(trace.Span):
         service.spans_ended += 1
         self._recording = False
         end = clock.monotonic_ns() + self._clock_offset if end_time is None else end_time
+        tracer = self._tracer
         record: dict[str, Any] = {  # Any: see gymlog.record
             "record_type": "span",
             "seq": service.sink.next_seq(),
@@ -312,12 +324,17 @@ class Span(trace.Span):
             "kind": self.kind,
             "start_time_unix_nano": self.start_time_unix_nano,
             "end_time_unix_nano": end,
-            "flags": self._line_flags(),
+            "flags": self.flags | (_REMOTE if self.is_parent_remote else _LOCAL),
         }
         if self.trace_state:
             record["trace_state"] = self.trace_state
         record["status"] = self._status
-        self._finish(record)
+        record["attributes"] = self._attributes
+        if self._has_detail:
+            self._add_detail(record)
+        if tracer.instrumentation_scope is not None:
+            record["scope"] = tracer.instrumentation_scope
+        record["resource"] = service.short_resource
         service.sink.write(record)
 
     def age_ns(self, now: int) -> int:
@@ -335,15 +352,19 @@ class Span(trace.Span):
             "name": self.name,
             "kind": self.kind,
             "start_time_unix_nano": self.start_time_unix_nano,
-            "flags": self._line_flags(),
+            "flags": self.flags | (_REMOTE if self.is_parent_remote else _LOCAL),
         }
         if self.trace_state:
             record["trace_state"] = self.trace_state
-        self._finish(record)
+        record["attributes"] = self._attributes
+        if self._has_detail:
+            self._add_detail(record)
+        if self._tracer.instrumentation_scope is not None:
+            record["scope"] = self._tracer.instrumentation_scope
+        record["resource"] = self._tracer.service.short_resource
         return record
 
-    def _finish(self, record: dict[str, Any]) -> None:  # Any: see gymlog.record
-        record["attributes"] = self._attributes
+    def _add_detail(self, record: dict[str, Any]) -> None:  # Any: see gymlog.record
         if self._events:
             record["events"] = self._events
         if self._links:
@@ -354,14 +375,6 @@ class Span(trace.Span):
             record["dropped_events_count"] = self._dropped_events
         if self._dropped_links:
             record["dropped_links_count"] = self._dropped_links
-        tracer = self._tracer
-        if tracer.instrumentation_scope is not None:
-            record["scope"] = tracer.instrumentation_scope
-        record["resource"] = tracer.service.short_resource
-
-    def _line_flags(self) -> int:
-        remote = FLAG_IS_REMOTE if self.is_parent_remote else 0
-        return self.flags | FLAG_HAS_IS_REMOTE | remote
 
     def __exit__(self, exc_type: object, exc_val: BaseException | None, exc_tb: object) -> None:
         """End the span; an exception that leaves the block is marked on it."""

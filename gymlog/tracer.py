@@ -18,7 +18,7 @@ from gymlog.scope import SpanScope, current_span
 from gymlog.semconv import ROLLOUT_ID
 from gymlog.service import ServiceInstance
 from gymlog.spans import Span
-from gymlog.values import Limits, clean_text
+from gymlog.values import Limits, clean_text, take
 
 __all__ = ["RemoteParent", "Tracer", "TracerProvider"]
 
@@ -100,6 +100,7 @@ class Tracer(trace.Tracer):
                 else parent_flags & FLAG_RANDOM_TRACE_ID
             )
             flags = (FLAG_SAMPLED if sampled else 0) | random
+        taken: dict[str, Any] = {}  # Any: one JSON value
         span = Span(
             self,
             name if type(name) is str else clean_text(name, self.limits.characters),
@@ -109,16 +110,20 @@ class Tracer(trace.Tracer):
             parent_id,
             flags,
             trace_state,
-            is_parent_remote=is_remote,
-            start_time=start_time,
+            is_remote,
+            taken,
         )
+        if start_time is not None:
+            span.start_time_unix_nano = start_time
         if not flags & FLAG_SAMPLED:
             return span
         rollout_id = current_rollout_id()
         if rollout_id is not None:
-            span.set_attribute(ROLLOUT_ID, rollout_id)
+            taken[ROLLOUT_ID] = rollout_id
         if attributes:
-            span.set_attributes(attributes)
+            dropped = take(taken, attributes, self.limits.attributes, self.limits.characters)
+            if dropped:
+                span.drop_attributes(dropped)
         self.service.opened(span)
         return span
 
