@@ -14,7 +14,7 @@ import aiohttp
 from aiohttp.typedefs import StrOrURL
 from yarl import URL
 
-from gymlog import destinations
+from gymlog import destinations, http_detail
 from gymlog.client_session import Response
 from gymlog.propagation import inject_current
 from gymlog.semconv import (
@@ -125,6 +125,7 @@ def _attributes(method: str, url: StrOrURL) -> dict[str, str | int | None]:
     if not url.absolute:
         return attributes  # likewise
     attributes[URL_FULL] = f"{url.scheme}://{url.host_port_subcomponent}{url.raw_path}"
-    attributes[SERVER_ADDRESS] = url.host
-    attributes[SERVER_PORT] = url.port
+    if http_detail.is_full() or (url.host or "") not in destinations.from_environment():
+        attributes[SERVER_ADDRESS] = url.host
+        attributes[SERVER_PORT] = url.port
     return attributes

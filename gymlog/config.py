@@ -5,6 +5,7 @@ defaults are NeMo Gym's, except that the exporter is `console` here: the log is 
 channel. Imported only when telemetry is on or configured, for it needs pydantic.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ from gymlog.environment import (
     read_setting,
 )
 from gymlog.notices import notice
+from gymlog.resource import declared_resource
+from gymlog.semconv import SERVICE_NAME
 
 __all__ = [
     "TELEMETRY_KEY_NAME",
@@ -37,10 +40,17 @@ TELEMETRY_KEY_NAME: Final = "telemetry"
 class MemoryProfilingConfig(BaseModel):
     """Periodic sampling of the host's memory and of each server's process tree."""
 
+    model_config = ConfigDict(extra="allow")
+
     enabled: bool = False
     """Collect host memory and every server's process tree."""
     interval_seconds: float = Field(default=1.0, gt=0)
     """Seconds between samples."""
+
+    def model_post_init(self, context: Any, /) -> None:  # Any: pydantic's signature
+        """Name the keys that are not known: a misspelt one has no effect."""
+        del context
+        _name_unknown(f"{TELEMETRY_KEY_NAME}.memory_profiling", self.model_extra)
 
 
 class TelemetryConfig(BaseModel):
@@ -82,13 +92,18 @@ class TelemetryConfig(BaseModel):
     def model_post_init(self, context: Any, /) -> None:  # Any: pydantic's signature
         """Name the keys that are not known: a misspelt one has no effect."""
         del context
-        for key in self.model_extra or {}:
-            if key not in _REMOVED:
-                notice(f"telemetry.{key}", f"telemetry.{key} is not known and has no effect")
+        _name_unknown(TELEMETRY_KEY_NAME, self.model_extra)
 
 
 _REMOVED: Final = frozenset({"instrument_aiohttp", "export_strategy", "export_rank"})
 """Fields of older releases: accepted, without effect."""
+
+
+def _name_unknown(block: str, extra: Mapping[str, object] | None) -> None:
+    for key in extra or {}:
+        if key not in _REMOVED:
+            notice(f"{block}.{key}", f"{block}.{key} is not known and has no effect")
+
 
 _SECONDS: Final = as_number(above=0)
 
@@ -124,16 +139,11 @@ _MEMORY: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
 def telemetry_config_from_global_config(config: Any) -> TelemetryConfig:  # Any: published signature
     """Return the `telemetry` block of a gym's merged configuration; all defaults without one.
 
-    OmegaConf nodes are resolved first. Raises pydantic.ValidationError for a value of wrong type.
+    Any mapping will do; OmegaConf's resolve themselves as they are read. Raises
+    pydantic.ValidationError for a value of wrong type.
     """
     block = config.get(TELEMETRY_KEY_NAME) if config is not None else None
-    if block is None:
-        return TelemetryConfig()
-    if not isinstance(block, Mapping | TelemetryConfig):
-        from omegaconf import OmegaConf  # type: ignore[import-not-found]  # theirs, when used
-
-        block = OmegaConf.to_container(block, resolve=True)
-    return TelemetryConfig.model_validate(block)
+    return TelemetryConfig() if block is None else TelemetryConfig.model_validate(block)
 
 
 def telemetry_config_from_environment(
@@ -146,7 +156,7 @@ def telemetry_config_from_environment(
         if value is not None:
             setattr(config, field, value)
     for field, variable in _STANDARD.items():
-        text = read(variable, as_text, environ)
+        text = _read_standard(variable, environ)
         if text is not None:
             setattr(config, field, text)
     config.memory_profiling = memory_profiling_config_from_env(config.memory_profiling, environ)
@@ -176,12 +186,21 @@ def environment_of(config: TelemetryConfig, environ: Mapping[str, str]) -> dict[
         if read_setting(suffix, parse, environ) is None:
             _put(handed_on, GYM_PREFIX + suffix, getattr(config, field))
     for field, variable in _STANDARD.items():
-        if read(variable, as_text, environ) is None:
+        if _read_standard(variable, environ) is None:
             _put(handed_on, variable, getattr(config, field))
     for field, (suffix, parse) in _MEMORY.items():
         if read(GYM_PREFIX + suffix, parse, environ) is None:
             _put(handed_on, GYM_PREFIX + suffix, getattr(config.memory_profiling, field))
     return handed_on
+
+
+def _read_standard(variable: str, environ: Mapping[str, str] | None) -> str | None:
+    """Return a variable of OpenTelemetry's; the service's name may be a resource attribute."""
+    text = read(variable, as_text, environ)
+    if text is None and variable == "OTEL_SERVICE_NAME":
+        declared = declared_resource(os.environ if environ is None else environ).get(SERVICE_NAME)
+        return str(declared) if declared else None
+    return text
 
 
 def _put(variables: dict[str, str], name: str, value: object) -> None:

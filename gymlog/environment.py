@@ -17,7 +17,9 @@ __all__ = [
     "LENS_PREFIX",
     "as_bool",
     "as_choices",
+    "as_count",
     "as_number",
+    "as_specified_bool",
     "as_text",
     "is_telemetry_env_enabled",
     "is_telemetry_metrics_enabled",
@@ -80,6 +82,21 @@ def as_bool(text: str) -> bool:
     if word not in _TRUE | _FALSE:
         raise NotAcceptedError("1, true, yes, on, 0, false, no, off")
     return word in _TRUE
+
+
+def as_specified_bool(text: str) -> bool:
+    """Accept true and false in any case: what OpenTelemetry's own variables take, and no more."""
+    word = text.lower()
+    if word not in ("true", "false"):
+        raise NotAcceptedError("true, false")
+    return word == "true"
+
+
+def as_count(text: str) -> int:
+    """Accept whole numbers, 0 or more, of at most 18 digits."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise NotAcceptedError("a whole number, 0 or more")
+    return int(text)
 
 
 def as_number(least: float = -math.inf, *, above: float | None = None) -> Callable[[str], float]:

@@ -4,6 +4,7 @@ Messages of a gym's exceptions quote model output and URLs, and each hop repeats
 is cut and scrubbed, frames have no source text, and an exception is recorded once per trace.
 """
 
+import re
 import traceback
 from typing import Final
 
@@ -18,6 +19,7 @@ MAX_FRAMES: Final = 16
 MAX_CAUSES: Final = 3
 
 _MARK: Final = "__gymlog_trace_id__"
+_LAST_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}://\S*\Z")
 
 
 def exception_attributes(exception: BaseException) -> dict[str, str]:
@@ -35,12 +37,12 @@ def exception_attributes(exception: BaseException) -> dict[str, str]:
 
 def first_sight(exception: BaseException, trace_id: str) -> bool:
     """Say whether no span of this trace has recorded the exception yet, and remember it."""
-    if getattr(exception, _MARK, None) == trace_id:
-        return False
     try:
+        if getattr(exception, _MARK, None) == trace_id:
+            return False
         setattr(exception, _MARK, trace_id)
-    except (AttributeError, TypeError):
-        return True  # an exception without a __dict__ is recorded at every level
+    except Exception:  # noqa: BLE001 - an exception's own methods may raise anything
+        return True  # one that takes no mark is recorded at every level
     return True
 
 
@@ -49,8 +51,8 @@ def _causes(exception: BaseException) -> list[BaseException]:
     cause: BaseException | None = exception
     while cause is not None and len(causes) < MAX_CAUSES:
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
-        if cause is None or cause is exception or cause in causes:
-            break
+        if cause is None or any(cause is known for known in (exception, *causes)):
+            break  # compared by identity: an exception's __eq__ may raise
         causes.append(cause)
     return causes
 
@@ -67,4 +69,7 @@ def _message(exception: BaseException) -> str:
         text = str(exception)
     except Exception:  # noqa: BLE001 - an exception's own __str__ may raise anything
         return f"<{type(exception).__name__} whose text cannot be made>"
-    return cut(scrub_text(text[: 4 * MAX_MESSAGE_CHARACTERS]), MAX_MESSAGE_CHARACTERS)
+    if len(text) > 4 * MAX_MESSAGE_CHARACTERS:
+        # A URL that is cut before its `@` would show its credentials.
+        text = _LAST_URL.sub("…", text[: 4 * MAX_MESSAGE_CHARACTERS])
+    return cut(scrub_text(text), MAX_MESSAGE_CHARACTERS)

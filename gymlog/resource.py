@@ -26,7 +26,7 @@ from gymlog.semconv import (
 )
 from gymlog.values import clean
 
-__all__ = ["gymlog_version", "resource_of"]
+__all__ = ["declared_resource", "gymlog_version", "resource_of"]
 
 _MAX_CHARACTERS: Final = 1024
 
@@ -53,23 +53,22 @@ def resource_of(
         HOST_ID: _first_line("/etc/machine-id"),
         BOOT_ID: _first_line("/proc/sys/kernel/random/boot_id"),
     }
-    declared = _declared(os.environ.get("OTEL_RESOURCE_ATTRIBUTES", ""))
-    resource |= declared
+    resource |= declared_resource(os.environ)
     full_name = f"{service_name}/{server_name}" if per_server and server_name else service_name
     resource[SERVICE_NAME] = full_name
-    resource |= {
+    named = {
         SERVICE_GROUP: service_name,
         SERVER_NAME: server_name,
         SERVER_TYPE: server_type,
         WORKER: _is_worker() or None,
         RUN_ID: run_id,
-        **(extra or {}),
     }
-    return {
-        str(key): clean(value, _MAX_CHARACTERS)
-        for key, value in resource.items()
-        if value is not None
-    }
+    resource |= {key: value for key, value in named.items() if value is not None}
+    resource |= extra or {}
+    present = {key: value for key, value in resource.items() if value is not None}
+    # As a nested value: what an environment variable holds need not be UTF-8.
+    cleaned: dict[str, object] = clean(present, _MAX_CHARACTERS)
+    return cleaned
 
 
 @cache
@@ -81,9 +80,10 @@ def gymlog_version() -> str:
         return "unknown"
 
 
-def _declared(text: str) -> dict[str, object]:
-    """Parse OTEL_RESOURCE_ATTRIBUTES: `key=value` with commas, percent-encoded."""
+def declared_resource(environ: Mapping[str, str]) -> dict[str, object]:
+    """Return OTEL_RESOURCE_ATTRIBUTES: `key=value` with commas, percent-encoded."""
     attributes: dict[str, object] = {}
+    text = environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
     for part in filter(None, (part.strip() for part in text.split(","))):
         key, equals, value = part.partition("=")
         if not equals or not key.strip():

@@ -60,9 +60,13 @@ def rollout_context(rollout_id: str | None) -> Iterator[None]:
         reset(token)
 
 
-def is_valid_rollout_id(rollout_id: str) -> bool:
+def is_valid_rollout_id(rollout_id: object) -> bool:
     """Say whether an id can stand in a path: letters, digits, `.`, `_`, `-`, at most 256."""
-    return len(rollout_id) <= MAX_LENGTH and _VALID.fullmatch(rollout_id) is not None
+    return (
+        isinstance(rollout_id, str)
+        and len(rollout_id) <= MAX_LENGTH
+        and _VALID.fullmatch(rollout_id) is not None
+    )
 
 
 def rollout_id_from_body(body: Mapping[str, object]) -> str | None:
@@ -80,18 +84,24 @@ def rollout_id_from_body(body: Mapping[str, object]) -> str | None:
     if not (_is_index(task) and _is_index(rollout)):
         return None
     attempt = body.get("_ng_attempt_index")
-    suffix = f"-a{attempt}" if isinstance(attempt, int) and attempt > 0 else ""
-    return f"{task}-{rollout}{suffix}"
+    suffix = f"-a{attempt}" if _is_index(attempt) and attempt != 0 else ""
+    rollout_id = f"{task}-{rollout}{suffix}"
+    if len(rollout_id) > MAX_LENGTH:
+        raise InvalidRolloutIdError(_complaint(rollout_id))
+    return rollout_id
 
 
 def rollout_path(path: str, rollout_id: str | None = None) -> str:
     """Return `path` behind `/ng-rollout/{rollout_id}`; by default the current rollout's.
 
-    Without a rollout the path stays as it is.
+    Without a rollout the path stays as it is. Raises InvalidRolloutIdError.
     """
-    rollout_id = rollout_id or _rollout_id.get()
+    if rollout_id is None:
+        rollout_id = _rollout_id.get()
     if rollout_id is None:
         return path
+    if not is_valid_rollout_id(rollout_id):
+        raise InvalidRolloutIdError(_complaint(rollout_id))
     return f"{PATH_PREFIX}{rollout_id}/{path.lstrip('/')}"
 
 

@@ -32,6 +32,7 @@ R = TypeVar("R")
 
 _IN_GENERATOR: Final = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 
+
 class SpanScope:
     """A context manager that opens a span, makes it current and ends it; also a decorator."""
 
@@ -39,6 +40,7 @@ class SpanScope:
         "_attributes",
         "_execution_unit",
         "_frame",
+        "_is_left_behind",
         "_name",
         "_outer",
         "_token",
@@ -71,8 +73,10 @@ class SpanScope:
         exc_tb: TracebackType | None,
     ) -> None:
         span = self.span
-        span.detach(self._token)
-        self._frame = None
+        if self._frame is None:
+            span.detach(self._token)
+        elif self._leave_generator() and exc_val is not None and _is_closed_by_task(exc_val):
+            exc_val = GeneratorExit()
         if exc_val is not None:
             span.fail(exc_val)
         self.close()
@@ -87,6 +91,8 @@ class SpanScope:
 
     def is_suspended(self) -> bool:
         """Say whether the current code runs outside of the generator that this was entered in."""
+        if self._is_left_behind:
+            return True
         if self._execution_unit() is not _execution_unit():
             return False  # another task or thread: it was given a copy of the context
         frame: FrameType | None = sys._getframe(1)
@@ -108,7 +114,21 @@ class SpanScope:
         self._frame = frame
         self._outer = current_span()
         self._execution_unit = weakref.ref(_execution_unit())
+        self._is_left_behind = False
         span.scope = self
+
+    def _leave_generator(self) -> bool:
+        """Detach where the span is current; say whether it had to be left behind in a context.
+
+        A generator may be closed in another task, or when its consumer's block is long over:
+        to detach there would fail, or bring back what was current when it was entered.
+        """
+        self._frame = None
+        if self._execution_unit() is _execution_unit() and get_context().get(SPAN_KEY) is self.span:
+            self.span.detach(self._token)
+        else:
+            self._is_left_behind = True
+        return self._is_left_behind
 
 
 def current_span(context: Context | None = None) -> trace.Span | None:
@@ -126,3 +146,13 @@ def _execution_unit() -> "asyncio.Task[Any] | threading.Thread":  # Any: a task 
         if task is not None:
             return task
     return threading.current_thread()
+
+
+def _is_closed_by_task(error: BaseException) -> bool:
+    """Say whether a generator is left because the task that was to close it was cancelled."""
+    unit = _execution_unit()
+    return (
+        isinstance(error, asyncio.CancelledError)
+        and isinstance(unit, asyncio.Task)
+        and type(unit.get_coro()).__name__ == "async_generator_athrow"
+    )

@@ -17,7 +17,7 @@ import opentelemetry.context as otel_context
 from opentelemetry.context.context import Context
 from opentelemetry.propagators.textmap import Getter
 
-from gymlog import rollout, sites
+from gymlog import http_detail, rollout, sites
 from gymlog.body_watch import BodyWatch
 from gymlog.environment import as_bool, is_telemetry_env_enabled, read
 from gymlog.exchange import Exchange, Receive, Scope, Send
@@ -282,10 +282,10 @@ def _context(context: Context, origin: _Origin, span: Span | None) -> Context:
 
 def _name_and_attributes(scope: Scope) -> tuple[str, dict[str, object]]:
     """Return the span's name before the route is known, and what the conventions ask for."""
-    attributes: dict[str, object] = {
-        URL_SCHEME: scope.get("scheme", "http"),
-        URL_PATH: scope["path"],
-    }
+    attributes: dict[str, object] = {}
+    if (scheme := scope.get("scheme", "http")) != "http" or http_detail.is_full():
+        attributes[URL_SCHEME] = scheme
+    attributes[URL_PATH] = scope["path"]
     if scope["type"] == "websocket":
         return "WS", attributes
     method: str = scope["method"]

@@ -22,13 +22,20 @@ from gymlog.sink import Sink
 if TYPE_CHECKING:
     from gymlog.spans import Span
 
-__all__ = ["ServiceInstance"]
+__all__ = [
+    "DEFAULT_PROCESS_INTERVAL_SECONDS",
+    "DEFAULT_SPAN_START_AFTER_SECONDS",
+    "ServiceInstance",
+]
 
 DEFAULT_SPAN_START_AFTER_SECONDS: Final = 5.0
 DEFAULT_PROCESS_INTERVAL_SECONDS: Final = 30.0
 
 _TICK_SECONDS: Final = (0.05, 1.0)
 """Least and most time between two sweeps."""
+
+_INSTANCE_ID_DIGITS: Final = 12
+"""48 random bits: it stands on every line, and no run has more than some thousand processes."""
 
 _NS: Final = 1_000_000_000
 
@@ -58,7 +65,7 @@ class ServiceInstance:
         """By span id, in the order they were opened; who takes a span out writes its line."""
         self.spans_ended = 0
         self._attributes |= {
-            SERVICE_INSTANCE_ID: new_span_id(),
+            SERVICE_INSTANCE_ID: new_span_id()[:_INSTANCE_ID_DIGITS],
             PROCESS_PID: os.getpid(),
             PROCESS_PARENT_PID: os.getppid(),
         }
@@ -93,6 +100,7 @@ class ServiceInstance:
             self._sweeper.stop()
             self._sweeper = None
         self.say_stopped()
+        self.opened = self._opened_too_late  # type: ignore[method-assign]  # no test on the hot path
 
     def say_stopped(self) -> None:
         """Write what `stop` writes but go on, for a server that is told to end (idempotent)."""
@@ -107,6 +115,9 @@ class ServiceInstance:
             self._announce(span)
         if not self._is_introduced:
             self._introduce()
+
+    def _opened_too_late(self, span: "Span") -> None:
+        """Leave a span out that was opened after the end: it writes nothing."""
 
     def sweep(self) -> None:
         """Announce spans that are open for long, report, follow a stepped clock."""

@@ -5,6 +5,7 @@ A supervisor calls `configure_telemetry_env` before it starts its servers; each 
 """
 
 import atexit
+import math
 import os
 import signal
 import threading
@@ -14,7 +15,16 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from gymlog import sites, span_groups
-from gymlog.environment import as_bool, as_number, as_text, is_telemetry_env_enabled, read
+from gymlog.environment import (
+    as_bool,
+    as_count,
+    as_number,
+    as_specified_bool,
+    as_text,
+    is_telemetry_env_enabled,
+    read,
+    read_setting,
+)
 from gymlog.notices import notice
 
 if TYPE_CHECKING:
@@ -44,8 +54,10 @@ class TelemetryHandle:
 
     @property
     def tracer(self) -> "trace.Tracer":
-        """gymlog's own tracer, an OpenTelemetry Tracer."""
-        return self._provider.tracer
+        """gymlog's own tracer, an OpenTelemetry Tracer; without traces one that does nothing."""
+        from opentelemetry import trace
+
+        return self._provider.tracer if self.is_exporting else trace.NoOpTracer()
 
     @property
     def tracer_provider(self) -> "TracerProvider":
@@ -81,8 +93,10 @@ def configure_telemetry_env(telemetry_config: "TelemetryConfig | None") -> str |
     Returns the run id that all of them share, or None when telemetry is off (then nothing is
     set): NEMO_GYM_OTEL_RUN_ID, else the configuration's, else SLURM_JOB_ID, else a new one.
     """
-    is_on = is_telemetry_env_enabled()
-    if not is_on and (telemetry_config is None or not telemetry_config.enabled):
+    is_on = read_setting("ENABLED", as_bool)
+    if is_on is None:
+        is_on = telemetry_config is not None and telemetry_config.enabled
+    if not is_on:
         return None
     from gymlog.config import TelemetryConfig, environment_of
 
@@ -109,7 +123,7 @@ def init_telemetry(
         if _initialised:
             return _handle
         _initialised = True
-        if not is_telemetry_env_enabled() or read("OTEL_SDK_DISABLED", as_bool) is True:
+        if not is_telemetry_env_enabled() or read("OTEL_SDK_DISABLED", as_specified_bool):
             return None
         try:
             _handle = _start(server_name, server_type, resource_attributes)
@@ -189,10 +203,10 @@ def _start(
         silent_scopes=_silent_scopes(),
     )
     service.start()
-    _install_globally(provider)
     atexit.register(shutdown_telemetry)
     _handle_sigterm()
     if config.traces_enabled:
+        _install_globally(provider)
         sites.install(provider.tracer)
         span_groups.open_groups(config.span_groups)
     return TelemetryHandle(provider, config)
@@ -230,9 +244,9 @@ def _limits() -> "Limits":
 
     def limit(default: int, *names: str) -> int:
         for name in names:
-            value = read(name, as_number(0))
+            value = read(name, as_count)
             if value is not None:
-                return int(value)
+                return value
         return default
 
     general = "OTEL_ATTRIBUTE_COUNT_LIMIT"
@@ -250,7 +264,9 @@ def _limits() -> "Limits":
     )
 
 
-def _number(name: str, default: float, least: float = -1e18, above: float | None = None) -> float:
+def _number(
+    name: str, default: float, least: float = -math.inf, above: float | None = None
+) -> float:
     value = read(name, as_number(least, above=above))
     return default if value is None else value
 

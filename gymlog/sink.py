@@ -3,7 +3,7 @@
 A record is a dict in the order of `gymlog.record`; a line goes through structlog's BytesLogger
 onto a channel that makes one `write` of it. Nothing here raises into the host: what cannot be
 written is counted in `records_dropped` and told once on stderr. Cost: `orjson.dumps` plus one
-`write`, about 4 µs. The only importer of structlog and orjson.
+`write`, about 4 µs. The only importer of structlog.
 """
 
 import itertools

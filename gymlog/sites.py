@@ -71,9 +71,10 @@ def managed_span(
     """
     if group not in span_groups._open:
         return _CLOSED
-    if tracer is None and _tracer is not None and SECRET_KEYS.isdisjoint(attributes):
-        return _tracer.scope(name, attributes)
-    return span_cm(name, tracer, True, **attributes)  # noqa: FBT003 - as published
+    own = _tracer
+    if tracer is None and own is not None and SECRET_KEYS.isdisjoint(attributes):
+        return own.scope(name, attributes)
+    return _block(name, tracer, attributes, record_exception=True)
 
 
 def span_cm(
@@ -83,15 +84,7 @@ def span_cm(
     **attributes: object,
 ) -> "AbstractContextManager[trace.Span | None]":
     """Open an INTERNAL span for a block whatever groups are enabled; None with telemetry off."""
-    if _tracer is None:
-        return _CLOSED
-    if not SECRET_KEYS.isdisjoint(attributes):
-        attributes = _redacted(attributes, SECRET_KEYS)
-    return (tracer or _tracer).start_as_current_span(
-        name,
-        attributes=attributes,  # type: ignore[arg-type]  # a tracer of ours takes any value
-        record_exception=record_exception,
-    )
+    return _block(name, tracer, attributes, record_exception=record_exception)
 
 
 def trace_fn(
@@ -107,11 +100,14 @@ def trace_fn(
         from gymlog.wrapping import wrap
 
         def open_span() -> Any:  # Any: a span of whichever tracer
-            if group not in span_groups._open or _tracer is None:
+            own = _tracer
+            if group not in span_groups._open or own is None:
                 return None
-            if tracer is not None and tracer is not _tracer:
-                return tracer.start_span(name)
-            return _tracer.open_span(name)
+            if tracer is None or tracer is own:
+                return own.open_span(name)
+            from gymlog.foreign_span import as_ours
+
+            return as_ours(tracer.start_span(name))
 
         return wrap(function, open_span)
 
@@ -136,6 +132,25 @@ def safe_set_span_attributes(
             isinstance(value, list) and all(isinstance(item, _SCALARS) for item in value)
         ):
             span.set_attribute(key, value)
+
+
+def _block(
+    name: str,
+    tracer: "trace.Tracer | None",
+    attributes: Mapping[str, object],
+    *,
+    record_exception: bool,
+) -> "AbstractContextManager[trace.Span | None]":
+    own = _tracer
+    if own is None:
+        return _CLOSED
+    if not SECRET_KEYS.isdisjoint(attributes):
+        attributes = _redacted(attributes, SECRET_KEYS)
+    return (tracer or own).start_as_current_span(
+        name,
+        attributes=attributes,  # type: ignore[arg-type]  # a tracer of ours takes any value
+        record_exception=record_exception,
+    )
 
 
 _SCALARS: Final = (str, bool, int, float)

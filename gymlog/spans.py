@@ -140,7 +140,7 @@ class Span(trace.Span):
 
     def set_attributes(self, attributes: Mapping[str, object]) -> None:
         """Set several attributes."""
-        for key, value in attributes.items():
+        for key, value in (attributes or {}).items():
             self.set_attribute(key, value)
 
     def drop_attributes(self, count: int) -> None:
@@ -163,10 +163,10 @@ class Span(trace.Span):
         if not self._recording:
             return
         limits = self._tracer.limits
+        self._has_detail = True
         if self._events is None:
             self._events = []
-            self._has_detail = True
-        elif len(self._events) >= limits.events:
+        if len(self._events) >= limits.events:
             self._dropped_events += 1
             return
         cleaned, dropped = clean_mapping(
@@ -187,15 +187,15 @@ class Span(trace.Span):
         self, context: trace.SpanContext, attributes: Mapping[str, object] | None = None
     ) -> None:
         """Add a link to another span."""
-        if not self._recording:
+        if not self._recording or context is None:
             return
         if not context.is_valid and not attributes and not context.trace_state:
             return
         limits = self._tracer.limits
+        self._has_detail = True
         if self._links is None:
             self._links = []
-            self._has_detail = True
-        elif len(self._links) >= limits.links:
+        if len(self._links) >= limits.links:
             self._dropped_links += 1
             return
         cleaned, dropped = clean_mapping(
@@ -229,7 +229,7 @@ class Span(trace.Span):
         if isinstance(status, trace.Status):
             code, description = status.status_code.name, status.description
         else:
-            code = status if isinstance(status, str) else status.name
+            code = status if isinstance(status, str) else getattr(status, "name", "")
         if code == "OK":
             self._status = _OK
         elif code == "ERROR":
@@ -250,7 +250,7 @@ class Span(trace.Span):
     ) -> None:
         """Add an exception event: type, message, innermost frames (see `exceptions`)."""
         del escaped  # deprecated by the conventions
-        if self._recording:
+        if self._recording and isinstance(exception, BaseException):
             first_sight(exception, self.trace_id)
             self.add_event(
                 "exception", {**exception_attributes(exception), **(attributes or {})}, timestamp

@@ -139,9 +139,9 @@ class SteppedClock:
 def stepped_clock(start: int = 1_750_000_000_000_000_000) -> Iterator[SteppedClock]:
     """Let spans of a block take their times from a clock that the test moves."""
     stepped = SteppedClock(start)
-    originals = clock.monotonic_ns, clock.offset
-    clock.monotonic_ns, clock.offset = lambda: stepped.now, 0
+    originals = clock.monotonic_ns, clock.offset, clock.reanchor
+    clock.monotonic_ns, clock.offset, clock.reanchor = lambda: stepped.now, 0, lambda: False
     try:
         yield stepped
     finally:
-        clock.monotonic_ns, clock.offset = originals
+        clock.monotonic_ns, clock.offset, clock.reanchor = originals

@@ -7,16 +7,17 @@ generator is suspended its span is open but not current: the consumer's work is 
 import functools
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, cast
 
-from gymlog.spans import Span
+if TYPE_CHECKING:
+    from gymlog.spans import Span
 
 __all__ = ["wrap"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_Open = Callable[[], Span | None]
+_Open: TypeAlias = "Callable[[], Span | None]"
 
 
 def wrap(function: Callable[P, R], open_span: _Open) -> Callable[P, R]:
@@ -75,7 +76,7 @@ class _Current:
 
     __slots__ = ("_span", "_token")
 
-    def __init__(self, span: Span | None) -> None:
+    def __init__(self, span: "Span | None") -> None:
         self._span = span
 
     def __enter__(self) -> None:
@@ -91,8 +92,8 @@ def _wrap_generator(
     function: Callable[P, Generator[Any, Any, R]], open_span: _Open
 ) -> Callable[P, Generator[Any, Any, R]]:  # Any: what it yields and is sent
     def call(*args: P.args, **kwargs: P.kwargs) -> Generator[Any, Any, R]:  # Any: as above
-        span = open_span()
         generator = function(*args, **kwargs)
+        span = open_span()
         if span is None:
             return (yield from generator)
         try:
@@ -107,7 +108,7 @@ def _wrap_generator(
 
 
 def _steps(
-    generator: Generator[Any, Any, R], span: Span
+    generator: Generator[Any, Any, R], span: "Span"
 ) -> Generator[Any, Any, R]:  # Any: what it yields and is sent
     """Run `generator` with `span` current in each of its steps."""
     step: Callable[[Any], Any] = generator.send  # Any: as above
@@ -133,8 +134,8 @@ def _wrap_async_generator(
     function: Callable[P, AsyncGenerator[Any, Any]], open_span: _Open
 ) -> Callable[P, AsyncGenerator[Any, Any]]:  # Any: what it yields and is sent
     async def call(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Any, Any]:  # Any: as above
-        span = open_span()
         generator = function(*args, **kwargs)
+        span = open_span()
         step: Callable[[Any], Awaitable[Any]] = generator.asend  # Any: as above
         argument: Any = None  # Any: as above
         try:
@@ -154,10 +155,19 @@ def _wrap_async_generator(
             return
         except BaseException as error:
             if span is not None:
-                span.fail(error)
+                span.fail(GeneratorExit() if _closes(error, argument) else error)
             raise
         finally:
             if span is not None:
                 span.end()
 
     return call
+
+
+def _closes(error: BaseException, thrown: object) -> bool:
+    """Say whether a cancellation only closes a generator that its consumer has left.
+
+    A suspended generator awaits nothing, so one that is thrown in there was meant for the task
+    that was to close it: the loop came to its end before.
+    """
+    return error is thrown and type(error).__name__ == "CancelledError"

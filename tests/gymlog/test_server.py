@@ -16,7 +16,7 @@ from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount
 
-from gymlog import notices, sites, testing
+from gymlog import http_detail, notices, sites, testing
 from gymlog.rollout import current_rollout_id, rollout_context
 from gymlog.samplers import sampler_from
 from gymlog.server import ServerMiddleware, instrument_fastapi
@@ -61,13 +61,24 @@ def test_a_request_is_one_span_of_the_stable_conventions(telemetry, asgi):
     assert span["flags"] == 0x301
     assert span["attributes"] == {
         "http.request.method": "POST",
-        "url.scheme": "http",
         "url.path": "/work",
         "http.route": "/work",
         "http.response.status_code": 200,
     }
     assert telemetry.span("gym.work")["parent_span_id"] == span["span_id"]
     assert b"SECRET" not in b"".join(telemetry.file.writes)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_the_scheme_is_written_on_demand_and_when_it_is_not_plain_http(
+    telemetry, asgi, monkeypatch, scheme
+):
+    """`full` writes what the conventions require, `lean` leaves plain http out."""
+    for is_full in (True, False):
+        monkeypatch.setattr(http_detail, "is_full", lambda is_full=is_full: is_full)
+        asyncio.run(asgi(instrument_fastapi(gym_app()), "POST", "/work", scheme=scheme))
+        written = telemetry.spans[-1]["attributes"].get("url.scheme")
+        assert written == (scheme if is_full or scheme == "https" else None)
 
 
 def test_an_unknown_method_is_an_attribute_not_a_name(telemetry, asgi):

@@ -10,7 +10,9 @@ from aiohttp import web
 from multidict import CIMultiDict
 from opentelemetry import trace
 
+from gymlog import destinations, http_detail
 from gymlog.client import request
+from gymlog.destinations import Destinations
 from gymlog.propagation import extract, extract_rollout_id
 from gymlog.rollout import rollout_context
 from gymlog.testing import Captured, captured
@@ -53,13 +55,24 @@ class TestSpan:
             "nemo.gym.rollout.id": "12-0",
             "http.request.method": "GET",
             "url.full": f"{url}/v1/%C3%A9",
-            "server.address": "127.0.0.1",
-            "server.port": int(url.rpartition(":")[2]),
             "http.response.status_code": 200,
         }
         remote = extract(received(echo.headers[0]))
         assert remote == (span["trace_id"], span["span_id"], 3, "")
         assert extract_rollout_id(received(echo.headers[0])) == "12-0"
+
+    @pytest.mark.parametrize(("is_full", "is_internal"), [(True, True), (False, False)])
+    def test_says_where_it_went_on_demand_and_outside_of_the_fleet(
+        self, telemetry: Captured, call, monkeypatch, is_full, is_internal
+    ) -> None:
+        """Within the fleet `url.full` says it already."""
+        monkeypatch.setattr(http_detail, "is_full", lambda: is_full)
+        spec = "" if is_internal else "-*"
+        monkeypatch.setattr(destinations, "from_environment", lambda: Destinations(spec))
+        call()
+        attributes = telemetry.span("HTTP GET")["attributes"]
+        assert attributes["server.address"] == "127.0.0.1"
+        assert f":{attributes['server.port']}/" in attributes["url.full"]
 
     @pytest.mark.parametrize("status", [400, 404, 500, 503])
     def test_error_answers_are_errors(
