@@ -8,6 +8,7 @@ and a call site of a process with telemetry off needs none of them either.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from gymlog.binding import bind
 from gymlog.environment import is_telemetry_env_enabled, is_telemetry_metrics_enabled
 from gymlog.errors import GymlogError, InvalidRolloutIdError
 from gymlog.rollout import current_rollout_id, rollout_context, rollout_id_from_body, rollout_path
@@ -41,6 +42,7 @@ __all__ = [
     "SpanGroup",
     "TelemetryConfig",
     "TelemetryHandle",
+    "bind",
     "configure_telemetry_env",
     "current_rollout_id",
     "get_telemetry",
