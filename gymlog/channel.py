@@ -20,7 +20,7 @@ from typing import Final
 from gymlog.notices import notice
 from gymlog.record import PIPE_BUF
 
-__all__ = ["DEFAULT_WAIT_SECONDS", "Channel"]
+__all__ = ["DEFAULT_WAIT_SECONDS", "SPAN_LINE", "Channel"]
 
 DEFAULT_WAIT_SECONDS: Final = 0.25
 
@@ -28,6 +28,9 @@ _WAITING_SHARE: Final = 0.25
 """Share of the time that goes into waiting at most, when a reader stays too slow."""
 
 _NO_FD: Final = -1
+
+SPAN_LINE: Final = b'{"record_type":"span",'
+"""How a line begins whose loss the count of written spans must know."""
 
 
 class Channel:
@@ -52,11 +55,12 @@ class Channel:
         "_writable_fd",
         "fd",
         "lines_dropped",
+        "spans_dropped",
     )
 
     def __init__(self, fd: int, *, wait_seconds: float = DEFAULT_WAIT_SECONDS) -> None:
         self.fd = fd
-        self.lines_dropped = 0
+        self.lines_dropped = self.spans_dropped = 0
         self._wait_seconds = self._budget = wait_seconds
         self._budget_at = time.monotonic()
         self._tail = b""
@@ -133,7 +137,7 @@ class Channel:
         if self._tail:
             self._finish()
         if self._tail:
-            self.lines_dropped += 1
+            self._drop(line)
             return
         self._tail = line  # so that an exception of a signal handler tears nothing
         self._finish()
@@ -141,9 +145,14 @@ class Channel:
             self._drop_tail()
 
     def _drop_tail(self) -> None:
-        if self._tail:
-            self._tail, self._is_begun = b"", False
-            self.lines_dropped += 1
+        line, self._tail, self._is_begun = self._tail, b"", False
+        if line:
+            self._drop(line)
+
+    def _drop(self, line: bytes) -> None:
+        self.lines_dropped += 1
+        if line.startswith(SPAN_LINE):
+            self.spans_dropped += 1
 
     def _finish(self) -> None:
         """Write as much of `_tail` as the channel takes within the budget."""

@@ -20,7 +20,7 @@ from opentelemetry.propagators.textmap import Getter
 from gymlog import http_detail, rollout, sites
 from gymlog.body_watch import BodyWatch
 from gymlog.environment import as_bool, is_telemetry_env_enabled, read
-from gymlog.exchange import Exchange, Receive, Scope, Send
+from gymlog.exchange import Exchange, Message, Receive, Scope, Send
 from gymlog.notices import notice
 from gymlog.path_context import PathContext, split_root, take_off
 from gymlog.propagation import Propagator, RemoteParent, extract, extract_rollout_id
@@ -69,6 +69,8 @@ class ServerMiddleware:
         """Serve one request or connection; the client gets what `app` sends."""
         tracer = sites.installed_tracer()
         if tracer is None or scope["type"] not in ("http", "websocket") or _SEEN in scope:
+            if scope["type"] == "lifespan":
+                send = _farewell(send)
             await self.app(scope, receive, send)
             return
         scope = dict(scope)
@@ -106,6 +108,21 @@ class ServerMiddleware:
             return False
         path = split_root(scope["path"], scope.get("root_path", ""))[1]
         return path in self._excluded_paths or path.startswith(self._excluded_starts)
+
+
+def _farewell(send: Send) -> Send:
+    """Return `send` that writes what is open, and `stopped`, once the application has shut down.
+
+    A server that ends on a signal raises it again when it is done, and no atexit hook runs then.
+    """
+
+    async def send_and_say(message: Message) -> None:
+        await send(message)
+        tracer = sites.installed_tracer()
+        if tracer is not None and message["type"].startswith("lifespan.shutdown."):
+            tracer.service.say_stopped()
+
+    return send_and_say
 
 
 class _Starlette(Protocol):

@@ -73,6 +73,7 @@ class ServiceInstance:
         self.short_resource: object = orjson.Fragment(orjson.dumps({"attributes": short}))
         """The resource of every record but `process`, encoded once."""
         self._is_introduced = False
+        self._stopped_at: tuple[int, int] | None = None
         self._reported_at = clock.monotonic_ns()
 
     @property
@@ -103,10 +104,16 @@ class ServiceInstance:
         self.opened = self._opened_too_late  # type: ignore[method-assign]  # no test on the hot path
 
     def say_stopped(self) -> None:
-        """Write what `stop` writes but go on, for a server that is told to end (idempotent)."""
+        """Write what `stop` writes but go on, for a server that was told to end.
+
+        When nothing has happened since it was said, nothing is said again.
+        """
         for span in list(self.open_spans.values()):
             self._announce(span)
-        self._write_process("stopped")
+        now = (self.spans_ended, len(self.open_spans))
+        if self._stopped_at != now:
+            self._stopped_at = now
+            self._write_process("stopped")
 
     def opened(self, span: "Span") -> None:
         """Take a span that was just opened."""

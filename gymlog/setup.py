@@ -12,7 +12,7 @@ import threading
 import uuid
 from collections.abc import Mapping
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from gymlog import sites, span_groups
 from gymlog.environment import (
@@ -285,8 +285,17 @@ def _handle_sigterm() -> None:
         signal.signal(signal.SIGTERM, _on_sigterm)
 
 
-def _on_sigterm(number: int, frame: FrameType | None) -> Any:  # Any: a handler's result is unused
+def _on_sigterm(number: int, frame: FrameType | None) -> None:
     del frame
-    shutdown_telemetry()
     signal.signal(number, signal.SIG_DFL)
-    signal.raise_signal(number)
+    handle = _handle
+    if handle is not None and handle.tracer_provider.service.sink.is_writing():
+        # This thread is in the middle of a line; another one waits until it is whole.
+        threading.Thread(target=_end, args=(number,), name="gymlog-sigterm").start()
+    else:
+        _end(number)
+
+
+def _end(number: int) -> None:
+    shutdown_telemetry()
+    os.kill(os.getpid(), number)

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 import orjson
 from structlog import BytesLogger
 
-from gymlog.channel import Channel
+from gymlog.channel import SPAN_LINE, Channel
 from gymlog.notices import notice
 from gymlog.record import DEFAULT_LINE_MAX_BYTES, DEFAULT_VALUE_MAX_CHARACTERS
 from gymlog.values import clean, clean_key, cut
@@ -23,7 +23,16 @@ __all__ = ["BytesFile", "Sink"]
 
 Record = dict[str, Any]  # Any: the one untyped dict, see gymlog.record
 
-_UNTOUCHED: Final = frozenset({"record_type", "seq", "trace_id", "span_id", "parent_span_id"})
+_KEPT: Final = frozenset(
+    {
+        "record_type", "trace_id", "span_id", "parent_span_id", "kind", "state", "code", "type",
+        "unit", "severity_text", "trace_state", "service.name", "service.instance.id",
+    }
+)  # fmt: skip
+"""Texts that readers compare: whole or not at all."""
+
+_NO_LIMIT: Final = 1 << 62
+_BARE_CHARACTERS: Final = 64
 
 
 class BytesFile(Protocol):
@@ -32,6 +41,10 @@ class BytesFile(Protocol):
     @property
     def lines_dropped(self) -> int:
         """Lines that did not get through."""
+
+    @property
+    def spans_dropped(self) -> int:
+        """Those of them that were `span` records."""
 
     def write(self, line: bytes, /) -> object:
         """Write one whole line."""
@@ -48,10 +61,10 @@ class Sink:
         "_lost",
         "_max_bytes",
         "_pending",
-        "_writing_thread",
+        "_spans_lost",
+        "_writing_threads",
         "file",
         "next_seq",
-        "spans_dropped",
     )
 
     def __init__(
@@ -61,15 +74,23 @@ class Sink:
         self.next_seq = itertools.count().__next__
         self._log = BytesLogger(self.file).msg  # type: ignore[arg-type]  # write and flush is all it takes
         self._max_bytes = line_max_bytes
-        self._lost = 0
-        self.spans_dropped = 0
-        self._writing_thread = 0
+        self._lost = self._spans_lost = 0
+        self._writing_threads: set[int] = set()
         self._pending: deque[bytes] = deque()
 
     @property
     def records_dropped(self) -> int:
         """Records that did not reach the file."""
         return self._lost + self.file.lines_dropped
+
+    @property
+    def spans_dropped(self) -> int:
+        """Those of them that were `span` records."""
+        return self._spans_lost + self.file.spans_dropped
+
+    def is_writing(self) -> bool:
+        """Say whether the calling thread was interrupted in a write (by a signal handler)."""
+        return threading.get_ident() in self._writing_threads
 
     def write(self, record: Record) -> None:
         """Write one record; it is dropped and counted when that is impossible."""
@@ -82,33 +103,33 @@ class Sink:
         # structlog holds a plain lock while it writes; a signal handler or a finaliser that
         # opens a span meanwhile, in the same thread, must not wait for itself.
         thread = threading.get_ident()
-        if self._writing_thread == thread:
+        if thread in self._writing_threads:
             self._pending.append(line)
             return
-        dropped = self.file.lines_dropped
         try:
-            self._writing_thread = thread
+            self._writing_threads.add(thread)
             self._log(line)
         except Exception as error:  # noqa: BLE001 - the host must not notice
-            self._lose(error)
+            self._lose(line, error)
         finally:
-            self._writing_thread = 0
-        if self.file.lines_dropped != dropped and record["record_type"] == "span":
-            self.spans_dropped += 1
+            self._writing_threads.discard(thread)
         if self._pending:
             self._write_pending()
 
     def _write_pending(self) -> None:
         while self._pending:
             try:
-                self._log(self._pending.popleft())
+                line = self._pending.popleft()
             except IndexError:
                 return
+            try:
+                self._log(line)
             except Exception as error:  # noqa: BLE001 - the host must not notice
-                self._lose(error)
+                self._lose(line, error)
 
-    def _lose(self, error: Exception) -> None:
+    def _lose(self, line: bytes, error: Exception) -> None:
         self._lost += 1
+        self._spans_lost += line.startswith(SPAN_LINE)
         notice(
             "sink", f"a line could not be written and is lost ({error!r}); more are counted only"
         )
@@ -125,10 +146,7 @@ class Sink:
         dropped = int(plain.get("dropped_attributes_count", 0))
         line = orjson.dumps(plain)
         while len(line) > room and limit >= 1:
-            shrunk = {
-                key: value if key in _UNTOUCHED else _cut_values(value, limit)
-                for key, value in plain.items()
-            }
+            shrunk: Record = _cut_values(plain, limit)
             attributes, before = shrunk.get("attributes"), plain.get("attributes")
             if isinstance(attributes, dict) and isinstance(before, dict):
                 changed = sum(attributes[key] != before[key] for key in before)
@@ -147,9 +165,9 @@ def _plain(record: Record) -> Record:
         if isinstance(value, orjson.Fragment):
             plain[key] = orjson.loads(orjson.dumps(value))
         elif isinstance(value, dict | list):
-            plain[key] = clean(_copy(value), DEFAULT_VALUE_MAX_CHARACTERS)
+            plain[key] = clean(_copy(value), _NO_LIMIT)
         else:
-            plain[key] = clean((value,), DEFAULT_VALUE_MAX_CHARACTERS)[0]
+            plain[key] = clean((value,), _NO_LIMIT)[0]
     return plain
 
 
@@ -162,14 +180,16 @@ def _copy(value: dict[Any, Any] | list[Any]) -> object:  # Any: whatever the hos
     )
 
 
-def _cut_values(value: object, limit: int) -> object:
+def _cut_values(value: Any, limit: int) -> Any:  # Any: one JSON value, cut
     """Return a JSON value with each text cut at `limit` characters, each list at `limit` items."""
     if isinstance(value, str):
         return cut(value, limit)
     if isinstance(value, list):
         return [_cut_values(item, limit) for item in value[:limit]]
     if isinstance(value, dict):
-        return {key: _cut_values(item, limit) for key, item in value.items()}
+        return {
+            key: item if key in _KEPT else _cut_values(item, limit) for key, item in value.items()
+        }
     return value
 
 
@@ -183,14 +203,24 @@ def _insert_dropped(record: Record, count: int) -> None:
 
 
 def _bare(record: Record, dropped: int) -> Record:
-    """Return a record without its attributes, events and links: what always fits."""
-    bare = {
-        key: cut(value, 256) if isinstance(value, str) else value for key, value in record.items()
+    """Return a record without attributes, events, links and trace state: what always fits."""
+    bare: Record = {
+        key: value if key in _KEPT else _cut_values(value, _BARE_CHARACTERS)
+        for key, value in record.items()
+        if key != "trace_state"
     }
     for key, counter in (("events", "dropped_events_count"), ("links", "dropped_links_count")):
         if key in bare:
-            bare[counter] = int(bare.get(counter, 0)) + len(bare.pop(key))
-    gone = len(bare.get("attributes", {}))
+            del bare[key]
+            bare[counter] = int(record.get(counter, 0)) + len(record[key])
     bare["attributes"] = {}
-    _insert_dropped(bare, dropped + gone)
+    facts = record["resource"]["attributes"]
+    bare["resource"] = {
+        "attributes": {
+            key: cut(str(facts[key]), 4 * _BARE_CHARACTERS)
+            for key in ("service.name", "service.instance.id")
+            if key in facts
+        }
+    }
+    _insert_dropped(bare, dropped + len(record.get("attributes", {})))
     return bare

@@ -33,7 +33,7 @@ class MemoryFile:
 
     def __init__(self) -> None:
         self.writes: list[bytes] = []
-        self.lines_dropped = 0
+        self.lines_dropped = self.spans_dropped = 0
 
     def write(self, line: bytes, /) -> None:
         """Keep one line."""

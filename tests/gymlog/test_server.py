@@ -352,18 +352,30 @@ def test_a_mounted_application_opens_no_second_span(telemetry, asgi):
     ]
 
 
-def test_lifespan_passes_untouched(telemetry):
-    """Startup and shutdown are no requests."""
-    seen = []
+def test_a_lifespan_that_is_over_says_stopped(telemetry):
+    """Startup and shutdown are no requests; at the end what is open is named, once."""
+    messages = iter([{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}])
+    sent = []
 
-    async def app(scope, receive, send):
-        seen.append((scope, receive, send))
+    async def receive():
+        return next(messages)
 
-    scope = {"type": "lifespan"}
-    asyncio.run(ServerMiddleware(app)(scope, 1, 2))
-    assert seen[0][0] is scope
-    assert seen[0][1:] == (1, 2)
-    assert telemetry.records == []
+    async def send(message):
+        sent.append((message["type"], len(telemetry.records)))
+
+    app = instrument_fastapi(gym_app())
+    telemetry.tracer.start_span("open")
+    asyncio.run(app({"type": "lifespan", "state": {}}, receive, send))
+    assert [kind for kind, _ in sent] == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+    before = telemetry.records[: sent[-1][1]]
+    after = telemetry.records[sent[-1][1] :]
+    assert "stopped" not in [record.get("state") for record in before]
+    assert [(r["record_type"], r.get("name", r.get("state"))) for r in after] == [
+        ("span_start", "open"),
+        ("process", "stopped"),
+    ]
+    telemetry.service.stop()
+    assert len(telemetry.records) == sent[-1][1] + 2
 
 
 # Other tracers of requests.
