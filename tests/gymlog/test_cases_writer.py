@@ -58,6 +58,7 @@ def program(code, *, stdout=subprocess.PIPE, before=(), **variables):
         stdin=subprocess.PIPE,
         stdout=stdout,
         stderr=subprocess.PIPE,
+        bufsize=0,  # so that no word waits in a buffer while `await_word` looks at the pipe
         env=environment(**variables),
     )
     with process:
