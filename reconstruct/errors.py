@@ -2,7 +2,7 @@
 
 
 class ReconstructError(Exception):
-    """Base of reconstruct's errors; the message is one line for a person. `exit_code` is the CLI's."""
+    """Base of the errors; the message is one line for a person, `exit_code` the CLI's."""
 
     exit_code = 1
 

@@ -204,7 +204,9 @@ def _environ(plan: Plan) -> dict[str, str]:
         configure_telemetry_env(
             TelemetryConfig(enabled=True, service_name="gym", span_groups=plan.span_groups)
         )
-    return {"GYMLOG_SPAN_START_AFTER_SECONDS": "1", **os.environ, **switch}
+    # A server that is to be killed says at once what it begins, so that all it had open is known.
+    after = "0" if Fault.KILL in plan.faults else "1"
+    return {"GYMLOG_SPAN_START_AFTER_SECONDS": after, **os.environ, **switch}
 
 
 def _bind(workers: int, stack: ExitStack) -> list[socket.socket]:

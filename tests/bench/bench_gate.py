@@ -47,9 +47,7 @@ def allocated_by(subject: object, calls: int = 1000) -> int:
     after = tracemalloc.take_snapshot()
     tracemalloc.stop()
     changes = after.compare_to(before, "lineno")
-    return sum(
-        change.size_diff for change in changes if "gymlog/" in change.traceback[0].filename
-    )
+    return sum(change.size_diff for change in changes if "gymlog/" in change.traceback[0].filename)
 
 
 def main() -> int:

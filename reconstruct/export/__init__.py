@@ -1,0 +1,1 @@
+"""Traces handed to other programs; each file one destination."""

@@ -1,0 +1,196 @@
+"""The tables that intake fills: their columns, and the rows that wait to become a batch.
+
+Each column is named and typed once here; `reconstruct/sql/_*_lines.sql` declares the same ones
+(a test compares them). A row is a tuple in column order, so that a batch is one transposition.
+JSON columns hold JSON text. Times are int64 ns since 1970.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+
+__all__ = [
+    "BATCH_ROWS",
+    "BOOL",
+    "CLASS_COUNTS",
+    "FILES",
+    "FLOAT",
+    "INT",
+    "LOG_LINES",
+    "METRIC_LINES",
+    "PROCESS_LINES",
+    "REJECTED_LINES",
+    "SPAN_LINES",
+    "TABLES",
+    "TEXT",
+    "Batches",
+    "Columns",
+    "Row",
+]
+
+TEXT: Final = pa.string()
+INT: Final = pa.int64()
+BOOL: Final = pa.bool_()
+FLOAT: Final = pa.float64()
+
+Row = tuple[Any, ...]  # Any: a row's values are of as many types as its table's columns
+Columns = tuple[tuple[str, pa.DataType], ...]
+
+_PLACE: Final[Columns] = (
+    ("file", TEXT),
+    ("line", INT),
+    ("byte_offset", INT),
+    ("recovered", BOOL),
+)
+"""Where the record lies; `recovered`: it shared a physical line with something else."""
+
+_OWNER: Final[Columns] = (
+    ("resource", TEXT),
+    ("instance", TEXT),
+    ("service_name", TEXT),
+    ("service_instance_id", TEXT),
+    ("server_name", TEXT),
+    ("server_type", TEXT),
+    ("run_id", TEXT),
+    ("host_name", TEXT),
+    ("process_pid", INT),
+    ("boot_id", TEXT),
+)
+"""The resource as JSON, and its attributes that are asked for most. `instance` tells processes
+apart where `service.instance.id` alone does not."""
+
+SPAN_LINES: Final = "_span_lines"
+LOG_LINES: Final = "_log_lines"
+METRIC_LINES: Final = "_metric_lines"
+PROCESS_LINES: Final = "_process_lines"
+REJECTED_LINES: Final = "_rejected_lines"
+CLASS_COUNTS: Final = "_class_counts"
+FILES: Final = "_files"
+
+TABLES: Final[dict[str, Columns]] = {
+    SPAN_LINES: (
+        *_PLACE,
+        ("record_type", TEXT),
+        ("seq", INT),
+        ("trace_id", TEXT),
+        ("span_id", TEXT),
+        ("parent_span_id", TEXT),
+        ("name", TEXT),
+        ("kind", TEXT),
+        ("start_time_unix_nano", INT),
+        ("end_time_unix_nano", INT),
+        ("flags", INT),
+        ("trace_state", TEXT),
+        ("status_code", TEXT),
+        ("status_message", TEXT),
+        ("attributes", TEXT),
+        ("events", TEXT),
+        ("links", TEXT),
+        ("dropped_attributes_count", INT),
+        ("dropped_events_count", INT),
+        ("dropped_links_count", INT),
+        ("scope_name", TEXT),
+        ("scope_version", TEXT),
+        ("rollout_id", TEXT),
+        *_OWNER,
+    ),
+    LOG_LINES: (
+        *_PLACE,
+        ("seq", INT),
+        ("time_unix_nano", INT),
+        ("severity_number", INT),
+        ("severity_text", TEXT),
+        ("body", TEXT),
+        ("attributes", TEXT),
+        ("trace_id", TEXT),
+        ("span_id", TEXT),
+        ("flags", INT),
+        ("scope_name", TEXT),
+        ("scope_version", TEXT),
+        ("rollout_id", TEXT),
+        *_OWNER,
+    ),
+    METRIC_LINES: (
+        *_PLACE,
+        ("seq", INT),
+        ("name", TEXT),
+        ("description", TEXT),
+        ("unit", TEXT),
+        ("type", TEXT),
+        ("is_monotonic", BOOL),
+        ("aggregation_temporality", TEXT),
+        ("start_time_unix_nano", INT),
+        ("time_unix_nano", INT),
+        ("attributes", TEXT),
+        ("value", FLOAT),
+        ("count", INT),
+        ("sum", FLOAT),
+        ("min", FLOAT),
+        ("max", FLOAT),
+        ("bucket_counts", TEXT),
+        ("explicit_bounds", TEXT),
+        ("exemplars", TEXT),
+        ("scope_name", TEXT),
+        ("scope_version", TEXT),
+        *_OWNER,
+    ),
+    PROCESS_LINES: (
+        *_PLACE,
+        ("seq", INT),
+        ("state", TEXT),
+        ("schema", INT),
+        ("time_unix_nano", INT),
+        ("spans_written", INT),
+        ("records_dropped", INT),
+        ("open_spans", INT),
+        *_OWNER,
+    ),
+    REJECTED_LINES: (
+        ("file", TEXT),
+        ("line", INT),
+        ("byte_offset", INT),
+        ("class", TEXT),
+        ("reason", TEXT),
+        ("sample", TEXT),
+    ),
+    CLASS_COUNTS: (("file", TEXT), ("class", TEXT), ("lines", INT)),
+    FILES: (("file", TEXT), ("bytes", INT), ("lines", INT), ("problem", TEXT)),
+}
+
+BATCH_ROWS: Final = 32_768
+
+
+class Batches:
+    """Rows per table until there are enough of them for a batch."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self) -> None:
+        self._rows: dict[str, list[Row]] = {name: [] for name in TABLES}
+
+    def add(self, table: str, row: Row) -> None:
+        """Keep one row of `table`, in its column order."""
+        self._rows[table].append(row)
+
+    def full(self) -> Iterator[tuple[str, pa.Table]]:
+        """Take out the tables that have reached `BATCH_ROWS`."""
+        for name, rows in self._rows.items():
+            if len(rows) >= BATCH_ROWS:
+                yield name, self._take(name)
+
+    def rest(self) -> Iterator[tuple[str, pa.Table]]:
+        """Take out whatever is left."""
+        for name, rows in self._rows.items():
+            if rows:
+                yield name, self._take(name)
+
+    def _take(self, name: str) -> pa.Table:
+        rows = self._rows[name]
+        self._rows[name] = []
+        columns = TABLES[name]
+        arrays = [
+            pa.array(values, type=type_)
+            for values, (_, type_) in zip(zip(*rows, strict=True), columns, strict=True)
+        ]
+        return pa.Table.from_arrays(arrays, names=[column for column, _ in columns])

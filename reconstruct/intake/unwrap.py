@@ -1,0 +1,90 @@
+"""A physical line taken apart: its prefixes, and the JSON objects in it.
+
+NeMo Gym puts `(server name) ` before each line, several times when two writers' buffers met.
+Terminals add colours, progress bars end in a carriage return, and two writers on one pipe cut
+each other's records: whatever is whole in such a line is found, whatever is not is named.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from reconstruct.intake.json_text import Json, NotJson, decode_prefix
+
+__all__ = ["MAX_OBJECTS", "Pieces", "take_apart", "without_prefixes"]
+
+_PREFIXES: Final = re.compile(rb"(?:\(([^()\r\n]{1,200})\) )+")
+_ESCAPES: Final = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+_OBJECT_START: Final = re.compile(r"\{\s*\"")
+_MARK: Final = re.compile(
+    r"""["'](?:record_type|trace_id|span_id|parent_span_id|start_time_unix_nano|"""
+    r"""end_time_unix_nano|resource_metrics|service\.name|service\.instance\.id)["']\s*:"""
+    r"""|["'](?:resource|attributes|context|status|scope)["']\s*:\s*\Z"""
+)
+"""A quoted key that only records have, or one of theirs just before a whole object: text with
+one is a piece of a record, not prose."""
+MAX_OBJECTS: Final = 10_000
+
+
+def without_prefixes(line: bytes) -> tuple[bytes, str | None]:
+    """Take colours and `(name) ` prefixes off; return the rest and the name nearest to it.
+
+    Indentation behind the prefixes stays: records over several lines need it.
+    """
+    if b"\x1b" in line:
+        line = _ESCAPES.sub(b"", line)
+    match = _PREFIXES.match(line)
+    if match is None:
+        return line, None
+    return line[match.end() :], match[1].decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """What a line that is not simply one JSON value is made of."""
+
+    objects: tuple[dict[str, Json], ...]
+    is_alone: bool
+    """There is one object and nothing else."""
+    has_damage: bool
+    """Outside the objects lie pieces of records."""
+    is_utf8: bool
+    reason: str
+    """Why there is no more to be had."""
+
+
+def take_apart(line: bytes) -> Pieces:
+    """Find every whole JSON object in `line`, from left to right, the outermost of each."""
+    try:
+        text = line.decode()
+        is_utf8 = True
+    except UnicodeDecodeError:
+        text = line.decode("utf-8", "replace")
+        is_utf8 = False
+    text = text.removeprefix("\ufeff")
+    objects: list[dict[str, Json]] = []
+    between: list[str] = []
+    reason = "no JSON object in it"
+    tried = begin = position = 0
+    while (match := _OBJECT_START.search(text, position)) is not None:
+        tried += 1
+        if tried > MAX_OBJECTS:
+            reason = f"more than {MAX_OBJECTS} places where an object might begin"
+            break
+        try:
+            value, end = decode_prefix(text, match.start())
+        except NotJson as error:
+            reason = str(error)
+            position = match.start() + 1
+            continue
+        between.append(text[begin : match.start()])
+        begin = position = end
+        objects.append(value)
+    between.append(text[begin:])
+    return Pieces(
+        objects=tuple(objects),
+        is_alone=len(objects) == 1 and not any(piece.strip() for piece in between),
+        has_damage=any(_MARK.search(piece) for piece in between),
+        is_utf8=is_utf8,
+        reason=reason,
+    )

@@ -1,0 +1,1 @@
+"""Traces drawn for a person; each file one kind of drawing."""

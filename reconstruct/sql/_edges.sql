@@ -1,0 +1,94 @@
+-- One row is a span and the row of its parent, so that trees need no more look-ups.
+--
+-- Ancestors are found by doubling (parent, then its parent's parent, then 4, 8 … steps up), so a
+-- chain of 10,000 spans takes 14 rounds. What still has an ancestor after more steps than the
+-- trace has spans is on a cycle or under one; each cycle is cut above its earliest span.
+CREATE TABLE _edges AS
+WITH RECURSIVE
+link AS MATERIALIZED (
+    SELECT
+        child.rowid AS node,
+        parent.rowid AS parent
+    FROM spans AS child
+    JOIN spans AS parent
+        ON parent.trace_id = child.trace_id
+        AND parent.span_id = child.parent_span_id
+        AND parent.occurrence = 1
+),
+rounds AS (
+    SELECT ceil(log2(max(span_count) + 1))::INTEGER AS enough
+    FROM traces
+),
+climb AS (
+    SELECT
+        node,
+        parent AS ancestor,
+        0 AS round
+    FROM link
+    UNION ALL
+    SELECT
+        lower.node,
+        upper.ancestor,
+        lower.round + 1
+    FROM climb AS lower
+    JOIN climb AS upper ON upper.node = lower.ancestor
+    WHERE lower.round < (SELECT enough FROM rounds)
+),
+cycle_node AS MATERIALIZED (
+    SELECT DISTINCT
+        climb.ancestor AS node
+    FROM climb
+    WHERE climb.round = (SELECT enough FROM rounds)
+),
+cycle_member AS MATERIALIZED (
+    SELECT
+        link.node,
+        link.parent,
+        row_number() OVER (ORDER BY span.start_time_unix_nano, span.span_id, link.node) AS rank
+    FROM cycle_node
+    JOIN link USING (node)
+    JOIN spans AS span ON span.rowid = link.node
+),
+circle AS (
+    SELECT
+        node,
+        parent AS ancestor,
+        rank AS first_rank,
+        0 AS round
+    FROM cycle_member
+    UNION ALL
+    SELECT
+        lower.node,
+        upper.ancestor,
+        least(lower.first_rank, upper.first_rank),
+        lower.round + 1
+    FROM circle AS lower
+    JOIN circle AS upper ON upper.node = lower.ancestor
+    WHERE lower.round < (SELECT enough FROM rounds)
+),
+cut AS (
+    SELECT DISTINCT
+        member.node
+    FROM cycle_member AS member
+    JOIN circle
+        ON circle.node = member.node
+        AND circle.first_rank = member.rank
+    WHERE circle.round = (SELECT enough FROM rounds)
+)
+SELECT
+    span.rowid AS node,
+    CASE WHEN cut.node IS NULL THEN link.parent END AS parent,
+    span.trace_id,
+    span.span_id,
+    span.parent_span_id,
+    span.occurrence,
+    span.start_time_unix_nano,
+    span.parent_span_id IS NOT NULL AND link.parent IS NULL AS orphan,
+    cycle_node.node IS NOT NULL AS cycle,
+    cut.node IS NOT NULL AS is_cut
+FROM spans AS span
+LEFT JOIN link ON link.node = span.rowid
+LEFT JOIN cycle_node ON cycle_node.node = span.rowid
+LEFT JOIN cut ON cut.node = span.rowid;
+
+COMMENT ON TABLE _edges IS 'One row is a span (node: its rowid in spans) and the row of its parent, cycles cut.';

@@ -1,0 +1,10 @@
+-- One row is a file that was read.
+-- Filled by intake; the columns are those of reconstruct/intake/tables.py.
+CREATE TABLE _files (
+    file VARCHAR,
+    bytes BIGINT,
+    lines BIGINT,
+    problem VARCHAR
+);
+
+COMMENT ON TABLE _files IS 'One row is a file that was read.';

@@ -1,0 +1,27 @@
+-- One row is a process record as it lies in a file.
+-- Filled by intake; the columns are those of reconstruct/intake/tables.py.
+CREATE TABLE _process_lines (
+    file VARCHAR,
+    line BIGINT,
+    byte_offset BIGINT,
+    recovered BOOLEAN,
+    seq BIGINT,
+    state VARCHAR,
+    schema BIGINT,
+    time_unix_nano BIGINT,
+    spans_written BIGINT,
+    records_dropped BIGINT,
+    open_spans BIGINT,
+    resource JSON,
+    instance VARCHAR,
+    service_name VARCHAR,
+    service_instance_id VARCHAR,
+    server_name VARCHAR,
+    server_type VARCHAR,
+    run_id VARCHAR,
+    host_name VARCHAR,
+    process_pid BIGINT,
+    boot_id VARCHAR
+);
+
+COMMENT ON TABLE _process_lines IS 'One row is a process record as it lies in a file.';

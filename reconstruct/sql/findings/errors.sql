@@ -1,0 +1,74 @@
+-- One row is a kind of span that fails of itself: with status ERROR, and no child that has failed.
+CREATE VIEW _finding_errors AS
+WITH
+failed AS (
+    SELECT
+        span.rowid AS node,
+        span.name,
+        span.service_name,
+        span.run_id,
+        span.trace_id,
+        span.span_id,
+        span.file,
+        span.line,
+        span.start_time_unix_nano,
+        coalesce(span.attributes->>'error.type', span.status_message, 'no reason given') AS reason
+    FROM spans AS span
+    WHERE span.status_code = 'ERROR'
+),
+source AS (
+    SELECT
+        node,
+        name,
+        service_name,
+        run_id,
+        trace_id,
+        span_id,
+        file,
+        line,
+        start_time_unix_nano,
+        reason
+    FROM failed
+    WHERE node NOT IN (
+        SELECT edge.parent
+        FROM failed AS child
+        JOIN _edges AS edge ON edge.node = child.node
+        WHERE edge.parent IS NOT NULL
+    )
+),
+peers AS (
+    SELECT
+        name,
+        service_name,
+        run_id,
+        count(*) AS spans
+    FROM spans
+    GROUP BY name, service_name, run_id
+)
+SELECT
+    'errors' AS code,
+    'warning' AS severity,
+    source.run_id,
+    arg_min(source.trace_id, (source.start_time_unix_nano, source.span_id)) AS trace_id,
+    arg_min(source.span_id, (source.start_time_unix_nano, source.span_id)) AS span_id,
+    arg_min(source.file, (source.start_time_unix_nano, source.span_id)) AS file,
+    arg_min(source.line, (source.start_time_unix_nano, source.span_id)) AS line,
+    _span_label(source.name, source.service_name) AS place,
+    _span_label(source.name, source.service_name) || ' failed ' || count(*) || ' of '
+        || any_value(peers.spans) || ' times ('
+        || format('{:.1f} %', 100.0 * count(*) / any_value(peers.spans)) || '): '
+        || mode(source.reason ORDER BY source.reason) AS message,
+    'the deepest failing spans: what failed above them failed for this' AS hint,
+    json_object(
+        'failed', count(*),
+        'spans', any_value(peers.spans),
+        'reasons', list(DISTINCT source.reason ORDER BY source.reason)[:10]
+    ) AS evidence
+FROM source
+JOIN peers
+    ON peers.name = source.name
+    AND peers.service_name IS NOT DISTINCT FROM source.service_name
+    AND peers.run_id IS NOT DISTINCT FROM source.run_id
+GROUP BY source.name, source.service_name, source.run_id;
+
+COMMENT ON VIEW _finding_errors IS 'One row is a kind of span that fails of itself: with status ERROR, and no child that has failed.';

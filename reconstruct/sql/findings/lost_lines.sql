@@ -1,0 +1,110 @@
+-- One row is a gap in the numbers that a process gives its lines, or its own word that it lost some.
+CREATE VIEW _finding_lost_lines AS
+WITH
+numbered AS (
+    SELECT
+        instance,
+        seq,
+        file,
+        line
+    FROM _span_lines
+    WHERE seq IS NOT NULL
+    UNION ALL
+    SELECT
+        instance,
+        seq,
+        file,
+        line
+    FROM _log_lines
+    WHERE seq IS NOT NULL
+    UNION ALL
+    SELECT
+        instance,
+        seq,
+        file,
+        line
+    FROM _metric_lines
+    WHERE seq IS NOT NULL
+    UNION ALL
+    SELECT
+        instance,
+        seq,
+        file,
+        line
+    FROM _process_lines
+    WHERE seq IS NOT NULL
+),
+neighbour AS (
+    SELECT
+        instance,
+        seq,
+        file,
+        line,
+        lag(seq) OVER numbers AS seq_before,
+        lag(file || ':' || line) OVER numbers AS place_before
+    FROM numbered
+    WINDOW numbers AS (
+        PARTITION BY instance
+        ORDER BY seq, file, line
+    )
+),
+gap AS (
+    SELECT
+        owner.run_id,
+        gap.file,
+        gap.line,
+        _instance_label(owner.service_name, owner.service_instance_id, owner.process_pid) AS label,
+        owner.service_name,
+        gap.seq - coalesce(gap.seq_before, -1) - 1 AS lost,
+        coalesce(gap.seq_before, -1) + 1 AS first_lost,
+        gap.seq - 1 AS last_lost,
+        gap.place_before
+    FROM neighbour AS gap
+    JOIN instances AS owner USING (instance)
+    WHERE gap.seq - coalesce(gap.seq_before, -1) > 1
+)
+SELECT
+    'lost_lines' AS code,
+    CASE WHEN place_before IS NULL THEN 'warning' ELSE 'error' END AS severity,
+    run_id,
+    NULL::VARCHAR AS trace_id,
+    NULL::VARCHAR AS span_id,
+    file,
+    line,
+    label AS place,
+    lost || CASE WHEN lost = 1 THEN ' line of ' ELSE ' lines of ' END || label || CASE
+        WHEN place_before IS NULL THEN ' are missing before ' || file || ':' || line
+        ELSE ' are missing between ' || place_before || ' and ' || file || ':' || line
+    END AS message,
+    CASE
+        WHEN place_before IS NULL THEN 'the beginning of its log is not among the inputs: rotated away, or cut'
+        ELSE 'lines were cut from the log, torn (see torn_lines), or not collected'
+    END AS hint,
+    json_object('lost', lost, 'first_seq', first_lost, 'last_seq', last_lost) AS evidence
+FROM gap
+UNION ALL
+SELECT
+    'lost_lines',
+    'error',
+    owner.run_id,
+    NULL,
+    NULL,
+    last_line.file,
+    last_line.line,
+    _instance_label(owner.service_name, owner.service_instance_id, owner.process_pid),
+    _instance_label(owner.service_name, owner.service_instance_id, owner.process_pid)
+        || ' could not write ' || owner.records_dropped || ' records',
+    'its stdout was closed, full or too slow',
+    json_object('records_dropped', owner.records_dropped)
+FROM instances AS owner
+JOIN (
+    SELECT
+        instance,
+        arg_max(file, (time_unix_nano, seq)) AS file,
+        arg_max(line, (time_unix_nano, seq)) AS line
+    FROM _process_lines
+    GROUP BY instance
+) AS last_line USING (instance)
+WHERE owner.records_dropped > 0;
+
+COMMENT ON VIEW _finding_lost_lines IS 'One row is a gap in the numbers that a process gives its lines, or its own word that it lost some.';

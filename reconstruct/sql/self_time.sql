@@ -1,0 +1,14 @@
+-- One row is a finished span and the time in it that none of its children covers.
+CREATE VIEW self_time AS
+SELECT
+    trace_id,
+    span_id,
+    occurrence,
+    self_time_ns
+FROM self_time_of(NULL);
+
+COMMENT ON VIEW self_time IS 'One row is a finished span and the time in it that none of its children covers; self_time_of(ids) gives that of a list of trace ids faster.';
+COMMENT ON COLUMN self_time.trace_id IS '32 lower-case hex digits.';
+COMMENT ON COLUMN self_time.span_id IS '16 lower-case hex digits.';
+COMMENT ON COLUMN self_time.occurrence IS 'As in spans.';
+COMMENT ON COLUMN self_time.self_time_ns IS 'Duration less the time that children cover, ns; overlaps count once, children end where the parent does.';

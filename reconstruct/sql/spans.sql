@@ -1,0 +1,175 @@
+-- One row is a span, finished or not.
+--
+-- A span_start line counts only while no span line has the same ids. Equal copies are one row;
+-- different contents under one id are rows of their own, numbered by `occurrence`.
+CREATE TABLE spans AS
+WITH
+copy_count AS (
+    SELECT
+        kept_row_id,
+        count(*) AS copies
+    FROM _duplicate_lines
+    WHERE class IN ('span', 'span_start')
+    GROUP BY kept_row_id
+),
+span_line AS (
+    SELECT
+        line.rowid AS row_id,
+        line.file,
+        line.line,
+        line.record_type,
+        line.trace_id,
+        line.span_id,
+        line.parent_span_id,
+        line.name,
+        line.kind,
+        line.start_time_unix_nano,
+        line.end_time_unix_nano,
+        line.flags,
+        line.trace_state,
+        line.status_code,
+        line.status_message,
+        line.attributes,
+        line.events,
+        line.links,
+        line.dropped_attributes_count,
+        line.dropped_events_count,
+        line.dropped_links_count,
+        line.scope_name,
+        line.scope_version,
+        line.rollout_id,
+        line.resource,
+        line.instance
+    FROM _span_lines AS line
+    WHERE line.rowid NOT IN (
+        SELECT row_id
+        FROM _duplicate_lines
+        WHERE class IN ('span', 'span_start')
+    )
+),
+open_start AS (
+    SELECT
+        trace_id,
+        span_id
+    FROM _span_lines
+    GROUP BY trace_id, span_id
+    HAVING count(*) FILTER (record_type = 'span') = 0
+),
+collision AS (
+    SELECT
+        trace_id,
+        span_id,
+        record_type
+    FROM span_line
+    GROUP BY trace_id, span_id, record_type
+    HAVING count(*) > 1
+),
+occurrence AS (
+    SELECT
+        row_id,
+        row_number() OVER (
+            PARTITION BY trace_id, span_id, record_type
+            ORDER BY
+                start_time_unix_nano,
+                end_time_unix_nano,
+                name,
+                instance,
+                parent_span_id,
+                attributes::VARCHAR,
+                file,
+                line,
+                row_id
+        ) AS nth
+    FROM span_line
+    SEMI JOIN collision USING (trace_id, span_id, record_type)
+)
+SELECT
+    span.trace_id,
+    span.span_id,
+    span.parent_span_id,
+    span.name,
+    span.kind,
+    CASE
+        WHEN span.record_type = 'span' THEN 'finished'
+        WHEN owner.state IN ('stopped', 'dead') THEN 'lost'
+        ELSE 'open'
+    END AS state,
+    owner.service_name,
+    owner.service_instance_id,
+    owner.server_name,
+    owner.server_type,
+    owner.run_id,
+    span.rollout_id,
+    owner.host_name,
+    owner.process_pid,
+    span.start_time_unix_nano,
+    span.end_time_unix_nano,
+    span.end_time_unix_nano - span.start_time_unix_nano AS duration_ns,
+    CASE
+        WHEN span.record_type = 'span' THEN NULL
+        WHEN owner.state IN ('stopped', 'dead')
+            THEN greatest(owner.last_time_unix_nano - span.start_time_unix_nano, 0)
+        ELSE greatest(owner.run_last_time_unix_nano - span.start_time_unix_nano, 0)
+    END AS open_ns,
+    span.status_code,
+    span.status_message,
+    span.flags,
+    span.trace_state,
+    span.scope_name,
+    span.scope_version,
+    span.attributes,
+    coalesce(span.events, '[]'::JSON) AS events,
+    coalesce(span.links, '[]'::JSON) AS links,
+    coalesce(owner.resource, span.resource) AS resource,
+    coalesce(span.dropped_attributes_count, 0) AS dropped_attributes_count,
+    coalesce(span.dropped_events_count, 0) AS dropped_events_count,
+    coalesce(span.dropped_links_count, 0) AS dropped_links_count,
+    span.instance,
+    coalesce(copy.copies, 0) AS duplicates,
+    coalesce(occurrence.nth, 1) AS occurrence,
+    span.file,
+    span.line
+FROM span_line AS span
+JOIN instances AS owner USING (instance)
+LEFT JOIN copy_count AS copy ON copy.kept_row_id = span.row_id
+LEFT JOIN occurrence USING (row_id)
+LEFT JOIN open_start AS open ON open.trace_id = span.trace_id AND open.span_id = span.span_id
+WHERE span.record_type = 'span' OR open.span_id IS NOT NULL;
+
+COMMENT ON TABLE spans IS 'One row is a span, finished or not.';
+COMMENT ON COLUMN spans.trace_id IS '32 lower-case hex digits.';
+COMMENT ON COLUMN spans.span_id IS '16 lower-case hex digits.';
+COMMENT ON COLUMN spans.parent_span_id IS '16 lower-case hex digits; null is a root.';
+COMMENT ON COLUMN spans.name IS 'What the span does; few distinct values.';
+COMMENT ON COLUMN spans.kind IS 'INTERNAL, SERVER, CLIENT, PRODUCER or CONSUMER.';
+COMMENT ON COLUMN spans.state IS 'finished; open: begun, not ended, and its process may live; lost: begun, not ended, and its process stopped or died (instances.state).';
+COMMENT ON COLUMN spans.service_name IS 'service.name of its process.';
+COMMENT ON COLUMN spans.service_instance_id IS 'service.instance.id of its process.';
+COMMENT ON COLUMN spans.server_name IS 'nemo.gym.server.name of its process.';
+COMMENT ON COLUMN spans.server_type IS 'nemo.gym.server.type of its process.';
+COMMENT ON COLUMN spans.run_id IS 'nemo.run.id of its process.';
+COMMENT ON COLUMN spans.rollout_id IS 'nemo.gym.rollout.id in its own attributes; null without one.';
+COMMENT ON COLUMN spans.host_name IS 'host.name of its process.';
+COMMENT ON COLUMN spans.process_pid IS 'process.pid of its process.';
+COMMENT ON COLUMN spans.start_time_unix_nano IS 'Start, ns since 1970.';
+COMMENT ON COLUMN spans.end_time_unix_nano IS 'End, ns since 1970; null while unfinished.';
+COMMENT ON COLUMN spans.duration_ns IS 'End less start, ns; null while unfinished, so that averages leave those out.';
+COMMENT ON COLUMN spans.open_ns IS 'Of an unfinished span: ns from its start to the last time in its run (open) or to the last sign of life of its process (lost).';
+COMMENT ON COLUMN spans.status_code IS 'UNSET, OK or ERROR; null while unfinished.';
+COMMENT ON COLUMN spans.status_message IS 'Why the status is ERROR.';
+COMMENT ON COLUMN spans.flags IS 'W3C flags in bits 0-7, 8: remote known, 9: parent is remote; null when the format has none.';
+COMMENT ON COLUMN spans.trace_state IS 'W3C tracestate header.';
+COMMENT ON COLUMN spans.scope_name IS 'Instrumenting library.';
+COMMENT ON COLUMN spans.scope_version IS 'Version of the instrumenting library.';
+COMMENT ON COLUMN spans.attributes IS 'Facts of the span, a JSON object.';
+COMMENT ON COLUMN spans.events IS 'JSON list of time_unix_nano (ns since 1970), name, attributes.';
+COMMENT ON COLUMN spans.links IS 'JSON list of trace_id, span_id, attributes.';
+COMMENT ON COLUMN spans.resource IS 'JSON object with attributes: the whole resource where a process record gave it.';
+COMMENT ON COLUMN spans.dropped_attributes_count IS 'Attributes that a limit cut away.';
+COMMENT ON COLUMN spans.dropped_events_count IS 'Events that a limit cut away.';
+COMMENT ON COLUMN spans.dropped_links_count IS 'Links that a limit cut away.';
+COMMENT ON COLUMN spans.instance IS 'Its process: key of instances.';
+COMMENT ON COLUMN spans.duplicates IS 'Further equal copies of this record in the input.';
+COMMENT ON COLUMN spans.occurrence IS '1; 2 and more for further contents under the same ids.';
+COMMENT ON COLUMN spans.file IS 'File the record lies in.';
+COMMENT ON COLUMN spans.line IS 'Physical line in that file, from 1.';
