@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 from opentelemetry import trace
 from opentelemetry.context.context import Context
 
-from gymlog.spans import SPAN_KEY, Span, get_context
+from gymlog.spans import SPAN_KEY, Span, get_context, reset_context
 from gymlog.wrapping import wrap
 
 if TYPE_CHECKING:
@@ -52,14 +52,14 @@ class SpanScope:
         self._tracer = tracer
         self._name = name
         self._attributes = attributes
-        self._frame: FrameType | None = None
 
     def open(self) -> Span:
         """Open the span, not yet current."""
         return self._tracer.open_span(self._name, "INTERNAL", self._attributes)
 
     def __enter__(self) -> Span:
-        span = self.span = self.open()
+        # The hot path: what `open` and `_make_current` do, without the calls.
+        span = self.span = self._tracer.open_span(self._name, "INTERNAL", self._attributes)
         frame = sys._getframe(1)
         if frame.f_code.co_flags & _IN_GENERATOR:
             self._watch(span, frame)
@@ -73,17 +73,31 @@ class SpanScope:
         exc_tb: TracebackType | None,
     ) -> None:
         span = self.span
-        if self._frame is None:
-            span.detach(self._token)
-        elif self._leave_generator() and exc_val is not None and _is_closed_by_task(exc_val):
-            exc_val = GeneratorExit()
-        if exc_val is not None:
-            span.fail(exc_val)
-        self.close()
+        if exc_val is None and span.scope is None:
+            try:  # noqa: SIM105 - suppress() costs more than all of this
+                reset_context(self._token)
+            except (ValueError, RuntimeError):
+                pass  # another context than it was entered in
+        else:
+            self._leave(exc_val)
+        span.end()
 
-    def close(self) -> None:
-        """End the span; it is current no more."""
-        self.span.end()
+    def _make_current(self, span: Span, frame: FrameType) -> Span:
+        self.span = span
+        if frame.f_code.co_flags & _IN_GENERATOR:
+            self._watch(span, frame)
+        self._token = span.attach()
+        return span
+
+    def _leave(self, error: BaseException | None) -> None:
+        """Make the span current no more; mark the exception that leaves its block."""
+        span = self.span
+        if span.scope is None:
+            span.detach(self._token)
+        elif self._leave_generator() and error is not None and _is_closed_by_task(error):
+            error = GeneratorExit()
+        if error is not None:
+            span.fail(error)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """Decorate a function of any kind: each call has its own span, as long as its work."""
@@ -111,7 +125,7 @@ class SpanScope:
         driver = frame.f_back
         if driver is not None and driver.f_code.co_filename == contextlib.__file__:
             return
-        self._frame = frame
+        self._frame: FrameType | None = frame
         self._outer = current_span()
         self._execution_unit = weakref.ref(_execution_unit())
         self._is_left_behind = False

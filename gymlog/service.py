@@ -62,7 +62,10 @@ class ServiceInstance:
     def _become_new(self) -> None:
         self.sink = self._make_sink()
         self.open_spans: dict[str, Span] = {}
-        """By span id, in the order they were opened; who takes a span out writes its line."""
+        """By span id, in the order they were opened; who takes a span out writes its line.
+
+        The tracer puts them in, and calls `opened_with_care` while `is_careful`.
+        """
         self.spans_ended = 0
         self._attributes |= {
             SERVICE_INSTANCE_ID: new_span_id()[:_INSTANCE_ID_DIGITS],
@@ -72,7 +75,9 @@ class ServiceInstance:
         short = {key: self._attributes.get(key) for key in (SERVICE_NAME, SERVICE_INSTANCE_ID)}
         self.short_resource: object = orjson.Fragment(orjson.dumps({"attributes": short}))
         """The resource of every record but `process`, encoded once."""
-        self._is_introduced = False
+        self._is_introduced = self._is_over = False
+        self.is_careful = True
+        """Whether an opened span needs `opened_with_care`; false in a process that is under way."""
         self._stopped_at: tuple[int, int] | None = None
         self._reported_at = clock.monotonic_ns()
 
@@ -101,7 +106,7 @@ class ServiceInstance:
             self._sweeper.stop()
             self._sweeper = None
         self.say_stopped()
-        self.opened = self._opened_too_late  # type: ignore[method-assign]  # no test on the hot path
+        self._is_over = self.is_careful = True
 
     def say_stopped(self) -> None:
         """Write what `stop` writes but go on, for a server that was told to end.
@@ -115,16 +120,15 @@ class ServiceInstance:
             self._stopped_at = now
             self._write_process("stopped")
 
-    def opened(self, span: "Span") -> None:
-        """Take a span that was just opened."""
-        self.open_spans[span.span_id] = span
+    def opened_with_care(self, span: "Span") -> None:
+        """Do what an opened span asks for while `is_careful`."""
+        if self._is_over:
+            self.open_spans.pop(span.span_id, None)  # it writes nothing
+            return
         if self._announces_at_once:
             self._announce(span)
         if not self._is_introduced:
             self._introduce()
-
-    def _opened_too_late(self, span: "Span") -> None:
-        """Leave a span out that was opened after the end: it writes nothing."""
 
     def sweep(self) -> None:
         """Announce spans that are open for long, report, follow a stepped clock."""
@@ -149,6 +153,7 @@ class ServiceInstance:
 
     def _introduce(self) -> None:
         self._is_introduced = True
+        self.is_careful = self._announces_at_once
         self._write_process("started")
 
     def _write_process(self, state: str) -> None:

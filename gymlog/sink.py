@@ -9,6 +9,7 @@ written is counted in `records_dropped` and told once on stderr. Cost: `orjson.d
 import itertools
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 import orjson
@@ -57,13 +58,14 @@ class Sink:
     """The lines of one service instance: their numbers, their bytes, their losses."""
 
     __slots__ = (
+        "_lock",
         "_log",
         "_lost",
         "_max_bytes",
         "_pending",
         "_spans_lost",
-        "_writing_threads",
         "file",
+        "is_writing",
         "next_seq",
     )
 
@@ -75,7 +77,9 @@ class Sink:
         self._log = BytesLogger(self.file).msg  # type: ignore[arg-type]  # write and flush is all it takes
         self._max_bytes = line_max_bytes
         self._lost = self._spans_lost = 0
-        self._writing_threads: set[int] = set()
+        self._lock = threading.RLock()
+        self.is_writing: Callable[[], bool] = self._lock._is_owned  # type: ignore[attr-defined]  # as threading.Condition asks
+        """Say whether the calling thread was interrupted in a write, by a signal handler say."""
         self._pending: deque[bytes] = deque()
 
     @property
@@ -88,10 +92,6 @@ class Sink:
         """Those of them that were `span` records."""
         return self._spans_lost + self.file.spans_dropped
 
-    def is_writing(self) -> bool:
-        """Say whether the calling thread was interrupted in a write (by a signal handler)."""
-        return threading.get_ident() in self._writing_threads
-
     def write(self, record: Record) -> None:
         """Write one record; it is dropped and counted when that is impossible."""
         try:
@@ -101,31 +101,21 @@ class Sink:
         if len(line) >= self._max_bytes:
             line = self._shrink(record)
         # structlog holds a plain lock while it writes; a signal handler or a finaliser that
-        # opens a span meanwhile, in the same thread, must not wait for itself.
-        thread = threading.get_ident()
-        if thread in self._writing_threads:
+        # ends a span meanwhile, in the same thread, must not wait for itself.
+        if self.is_writing():
             self._pending.append(line)
             return
-        try:
-            self._writing_threads.add(thread)
-            self._log(line)
-        except Exception as error:  # noqa: BLE001 - the host must not notice
-            self._lose(line, error)
-        finally:
-            self._writing_threads.discard(thread)
-        if self._pending:
-            self._write_pending()
-
-    def _write_pending(self) -> None:
-        while self._pending:
-            try:
-                line = self._pending.popleft()
-            except IndexError:
-                return
+        with self._lock:
             try:
                 self._log(line)
             except Exception as error:  # noqa: BLE001 - the host must not notice
                 self._lose(line, error)
+            while self._pending:
+                try:
+                    line = self._pending.popleft()
+                    self._log(line)
+                except Exception as error:  # noqa: BLE001 - the host must not notice
+                    self._lose(line, error)
 
     def _lose(self, line: bytes, error: Exception) -> None:
         self._lost += 1

@@ -14,6 +14,7 @@ from gymlog.redaction import REDACTED, SECRET_KEYS
 if TYPE_CHECKING:
     from opentelemetry import trace
 
+    from gymlog.scope import SpanScope
     from gymlog.tracer import Tracer
 
 __all__ = [
@@ -45,11 +46,16 @@ class _Closed:
 _CLOSED: Final = cast("AbstractContextManager[None]", _Closed())
 
 _tracer: "Tracer | None" = None
+_scope: "type[SpanScope]"
 
 
 def install(tracer: "Tracer | None") -> None:
     """Give the call sites the tracer to open spans with; None takes it away."""
-    global _tracer
+    global _tracer, _scope
+    if tracer is not None:
+        from gymlog.scope import SpanScope
+
+        _scope = SpanScope
     _tracer = tracer
 
 
@@ -73,7 +79,7 @@ def managed_span(
         return _CLOSED
     own = _tracer
     if tracer is None and own is not None and SECRET_KEYS.isdisjoint(attributes):
-        return own.scope(name, attributes)
+        return _scope(own, name, attributes)
     return _block(name, tracer, attributes, record_exception=True)
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gymlog.scope import SpanScope
     from gymlog.tracer import Tracer
 
-__all__ = ["SPAN_KEY", "Span", "get_context"]
+__all__ = ["SPAN_KEY", "Span", "get_context", "reset_context"]
 
 _UNSET: Final = {"code": "UNSET"}
 _OK: Final = {"code": "OK"}
@@ -40,7 +40,7 @@ _runtime = otel_context._RUNTIME_CONTEXT
 _variable = getattr(_runtime, "_current_context", None)
 get_context = _runtime.get_current if _variable is None else _variable.get
 _set_context = _runtime.attach if _variable is None else _variable.set
-_reset_context = _runtime.detach if _variable is None else _variable.reset
+reset_context = _runtime.detach if _variable is None else _variable.reset
 _set_item = dict.__setitem__
 
 
@@ -136,7 +136,10 @@ class Span(trace.Span):
         if len(attributes) >= limits.attributes and key not in attributes:
             self.drop_attributes(1)
             return
-        attributes[key] = clean(value, limits.characters)
+        kind = type(value)
+        if kind is not bool and (kind is not str or len(value) > limits.characters):  # type: ignore[arg-type]  # kind
+            value = clean(value, limits.characters)
+        attributes[key] = value
 
     def set_attributes(self, attributes: Mapping[str, object]) -> None:
         """Set several attributes."""
@@ -301,7 +304,7 @@ class Span(trace.Span):
     def detach(token: Token[Context]) -> None:
         """Undo `attach`; in another context than it was made in there is nothing to undo."""
         try:
-            _reset_context(token)
+            reset_context(token)
         except (ValueError, RuntimeError):
             return
 

@@ -4,7 +4,9 @@ Implements OpenTelemetry's Tracer and TracerProvider. `open_span` is the lean wa
 call sites, the ingress and the egress; `start_span` and `start_as_current_span` are the API's.
 """
 
+import sys
 from collections.abc import Iterable, Mapping
+from types import TracebackType
 from typing import Any, Final, Protocol
 
 from opentelemetry import trace
@@ -56,7 +58,7 @@ class Tracer(trace.Tracer):
         self.sampler = sampler
         self.limits = limits or Limits()
 
-    def open_span(
+    def open_span(  # noqa: C901 - the hot path is one function
         self,
         name: str,
         kind: str = "INTERNAL",
@@ -124,7 +126,10 @@ class Tracer(trace.Tracer):
             dropped = take(taken, attributes, self.limits.attributes, self.limits.characters)
             if dropped:
                 span.drop_attributes(dropped)
-        self.service.opened(span)
+        service = self.service
+        service.open_spans[span.span_id] = span
+        if service.is_careful:
+            service.opened_with_care(span)
         return span
 
     def start_span(
@@ -144,10 +149,6 @@ class Tracer(trace.Tracer):
         for link in links or ():
             span.add_link(link.context, link.attributes)
         return span
-
-    def scope(self, name: str, attributes: Mapping[str, object]) -> SpanScope:
-        """Return the block in which a new INTERNAL span is current (`managed_span`'s way)."""
-        return SpanScope(self, name, attributes)
 
     def start_as_current_span(  # type: ignore[override]  # the scope is both, as the API asks
         self,
@@ -189,7 +190,16 @@ class _ApiScope(SpanScope):
     def open(self) -> Span:
         return self._tracer.start_span(self._name, *self._span_arguments)
 
-    def close(self) -> None:
+    def __enter__(self) -> Span:
+        return self._make_current(self.open(), sys._getframe(1))
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        self._leave(exc_val)
         if self._ends:
             self.span.end()
 
