@@ -114,3 +114,32 @@ def run_demo(
 def healthy(run_demo: Callable[..., Run]) -> Run:
     """A run without faults: 8 rollouts, one process per server."""
     return run_demo("--rollouts=8")
+
+
+@pytest.fixture(scope="session")
+def crowded(run_demo: Callable[..., Run]) -> Run:
+    """The default preset, two processes per server, twelve rollouts."""
+    return run_demo("--rollouts=12", "--workers=2", "--span-groups=default")
+
+
+@pytest.fixture(scope="session")
+def faulty(run_demo: Callable[..., Run]) -> Run:
+    """Faults that leave every rollout able to end."""
+    return run_demo("--rollouts=16", "--fault=slow-host", "--fault=error-tool", "--fault=bypass")
+
+
+@pytest.fixture(scope="session")
+def hung(run_demo: Callable[..., Run]) -> Run:
+    """One call of the model server hangs; the server is killed at the end."""
+    return run_demo(
+        "--rollouts=8",
+        "--fault=hang-model",
+        "--latency-scale=1",
+        "--grace-seconds=1",
+    )
+
+
+@pytest.fixture(scope="session")
+def killed(run_demo: Callable[..., Run]) -> Run:
+    """The agent server is killed in the middle of the run."""
+    return run_demo("--rollouts=24", "--latency-scale=0.3", "--fault=kill")

@@ -9,8 +9,6 @@ model, resources                     POST /v1/responses × 2, POST /get_weather,
 
 from collections import Counter
 
-import pytest
-
 SERVICES = {f"gym/{name}" for name in ("driver", "environment", "agent", "model", "resources")}
 
 
@@ -94,12 +92,6 @@ def test_no_line_is_missing_and_each_process_says_goodbye(healthy):
         assert (last["spans_written"], last["records_dropped"], last["open_spans"]) == (
             written, 0, 0,
         )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def crowded(run_demo):
-    """The default preset, two processes per server, twelve rollouts."""
-    return run_demo("--rollouts=12", "--workers=2", "--span-groups=default")
 
 
 def test_the_default_preset_is_one_trace_under_the_job(crowded):

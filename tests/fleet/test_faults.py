@@ -2,14 +2,6 @@
 
 from statistics import median
 
-import pytest
-
-
-@pytest.fixture(scope="module")
-def faulty(run_demo):
-    """Faults that leave every rollout able to end."""
-    return run_demo("--rollouts=16", "--fault=slow-host", "--fault=error-tool", "--fault=bypass")
-
 
 def test_error_tool_fails_calls_and_no_rollout(faulty):
     """Some tool calls are errors with their exception; the model copes."""
@@ -47,14 +39,9 @@ def test_bypass_breaks_the_trace_at_the_model(faulty):
         ]
 
 
-def test_hang_model_leaves_the_hung_call_open_in_the_log(run_demo):
+def test_hang_model_leaves_the_hung_call_open_in_the_log(hung):
     """The hung call is in the log by its start alone; its server had to be killed."""
-    run = run_demo(
-        "--rollouts=8",
-        "--fault=hang-model",
-        "--grace-seconds=1",
-        GYMLOG_SPAN_START_AFTER_SECONDS="0.1",
-    )
+    run = hung
     assert run.exit_code == 0, run.stderr
     assert "7 of 8 rollouts done" in run.stderr
     assert {(run.service(span), span["name"]) for span in run.unfinished} == {
@@ -71,14 +58,9 @@ def test_hang_model_leaves_the_hung_call_open_in_the_log(run_demo):
     }
 
 
-def test_kill_loses_nothing_that_had_ended(run_demo):
+def test_kill_loses_nothing_that_had_ended(killed):
     """The killed agent's ended spans are all there, what it was doing is there as open spans."""
-    run = run_demo(
-        "--rollouts=24",
-        "--latency-scale=0.3",
-        "--fault=kill",
-        GYMLOG_SPAN_START_AFTER_SECONDS="0.1",
-    )
+    run = killed
     assert run.exit_code == 0, run.stderr
     assert "ended early: agent" in run.stderr
     assert "SIGKILL" in run.stderr
