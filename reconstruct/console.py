@@ -58,6 +58,22 @@ _STYLES: Final = {
     "service7": "#9aa7b4",
 }
 
+_FEW_COLORS: Final = {
+    "guide": "bright_black",
+    "error": "bold red",
+    "warning": "yellow",
+    "good": "green",
+    "service0": "bright_blue",
+    "service1": "magenta",
+    "service2": "green",
+    "service3": "bright_magenta",
+    "service4": "yellow",
+    "service5": "cyan",
+    "service6": "bright_cyan",
+    "service7": "white",
+}
+"""For terminals of 16 colours, where the nearest of these would make a service red as an error."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -141,8 +157,10 @@ class Console:
 
         drawn = io.StringIO()
         terminal = Terminal(file=drawn, width=self.columns, force_terminal=True)
+        has_few = terminal.color_system in ("standard", "windows")
+        styles = _STYLES | _FEW_COLORS if has_few else _STYLES
         for line in lines:
-            pieces = [(part.text, _STYLES.get(part.style, "")) for part in line]
+            pieces = [(part.text, styles.get(part.style, "")) for part in line]
             # soft_wrap leaves lines that are too long to the terminal, which loses nothing.
             terminal.print(Text.assemble(*pieces), soft_wrap=True)
         self._write(drawn.getvalue())

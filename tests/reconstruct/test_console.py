@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -170,3 +171,26 @@ def test_a_reader_who_leaves_is_obeyed_and_the_exit_code_stands():
     os.close(reader)
     _, words = process.communicate(timeout=60)
     assert (process.returncode, words) == (7, "")
+
+
+def test_no_service_is_red_where_colours_are_few():
+    """Red means an error, also on a terminal of 16 colours."""
+    for term in ("xterm", "xterm-256color", "truecolor"):
+        environ = {"TERM": "xterm", "COLUMNS": "80"}
+        environ |= {"COLORTERM": "truecolor"} if term == "truecolor" else {"TERM": term}
+        done = subprocess.run(
+            [sys.executable, "-c", SERVICES],
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert len(re.findall("service", done.stdout)) == 8
+        assert not re.search(r"\x1b\[(?:\d+;)*(?:31|91)[m;]", done.stdout), term
+
+
+SERVICES = """
+from reconstruct.console import Console
+from reconstruct.render.text import Part
+Console(color="always").lines([[Part(f"service{n}", f"service{n}")] for n in range(8)])
+"""
