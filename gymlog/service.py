@@ -149,7 +149,7 @@ class ServiceInstance:
     def _announce(self, span: "Span") -> None:
         if not span.announced:
             span.announced = True
-            self.sink.write(span.start_record(self.sink.next_seq()))
+            self.sink.write(span.start_record())
 
     def _introduce(self) -> None:
         self._is_introduced = True
@@ -161,7 +161,7 @@ class ServiceInstance:
         self.sink.write(
             {
                 "record_type": "process",
-                "seq": self.sink.next_seq(),
+                "seq": 0,
                 "state": state,
                 "schema": SCHEMA_VERSION,
                 "time_unix_nano": clock.now(),

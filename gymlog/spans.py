@@ -319,7 +319,7 @@ class Span(trace.Span):
         tracer = self._tracer
         record: dict[str, Any] = {  # Any: see gymlog.record
             "record_type": "span",
-            "seq": service.sink.next_seq(),
+            "seq": 0,  # the sink numbers lines in the order in which it writes them
             "trace_id": self.trace_id,
             "span_id": self.span_id,
             "parent_span_id": self.parent_span_id,
@@ -344,11 +344,11 @@ class Span(trace.Span):
         """Return ns since the start, `now` being a reading of the monotonic clock."""
         return now + self._clock_offset - self.start_time_unix_nano
 
-    def start_record(self, seq: int) -> dict[str, Any]:  # Any: see gymlog.record
+    def start_record(self) -> dict[str, Any]:  # Any: see gymlog.record
         """Return the `span_start` record of this span, which is still open."""
         record: dict[str, Any] = {  # Any: see gymlog.record
             "record_type": "span_start",
-            "seq": seq,
+            "seq": 0,
             "trace_id": self.trace_id,
             "span_id": self.span_id,
             "parent_span_id": self.parent_span_id,
