@@ -106,5 +106,24 @@ def demo(
     sys.exit(run_demo(plan, is_shown=is_shown))
 
 
+@main.command()
+@click.option("--json", "is_json", is_flag=True, help="One JSON object instead of text.")
+def config(*, is_json: bool) -> None:
+    """Show the effective configuration of a process started in this environment.
+
+    Each setting stands with its value and the variable that sets it. Values that are not accepted
+    are listed with what is; secrets are not shown.
+    """
+    import json
+
+    from gymlog.explain import explain
+
+    explanation = explain(os.environ)
+    if is_json:
+        click.echo(json.dumps(explanation.as_json(), indent=2))
+    else:
+        click.echo(explanation.as_text())
+
+
 if __name__ == "__main__":
     main()

@@ -6,29 +6,22 @@ channel. Imported only when telemetry is on or configured, for it needs pydantic
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from gymlog.environment import (
-    GYM_PREFIX,
-    as_bool,
-    as_choices,
-    as_number,
-    as_text,
-    read,
-    read_setting,
-)
 from gymlog.notices import notice
 from gymlog.resource import declared_resource
 from gymlog.semconv import SERVICE_NAME
+from gymlog.settings import FIELDS, RESOURCE_ATTRIBUTES
 
 __all__ = [
     "TELEMETRY_KEY_NAME",
     "MemoryProfilingConfig",
     "TelemetryConfig",
     "environment_of",
+    "find_field",
     "memory_profiling_config_from_env",
     "telemetry_config_from_environment",
     "telemetry_config_from_global_config",
@@ -105,37 +98,6 @@ def _name_unknown(block: str, extra: Mapping[str, object] | None) -> None:
             notice(f"{block}.{key}", f"{block}.{key} is not known and has no effect")
 
 
-_SECONDS: Final = as_number(above=0)
-
-_SETTINGS: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
-    "enabled": ("ENABLED", as_bool),
-    "service_name_per_server": ("SERVICE_NAME_PER_SERVER", as_bool),
-    "span_groups": ("SPAN_GROUPS", as_text),
-    "traces_enabled": ("TRACES_ENABLED", as_bool),
-    "metrics_enabled": ("METRICS_ENABLED", as_bool),
-    "logs_enabled": ("LOGS_ENABLED", as_bool),
-    "exporter": ("EXPORTER", as_choices("console")),
-    "run_id": ("RUN_ID", as_text),
-    "event_loop_sample_interval_seconds": ("EVENT_LOOP_SAMPLE_INTERVAL_SECONDS", _SECONDS),
-    "event_loop_task_count": ("EVENT_LOOP_TASK_COUNT", as_bool),
-}
-"""Field -> suffix of its variables, and what they accept."""
-
-_STANDARD: Final = {
-    "service_name": "OTEL_SERVICE_NAME",
-    "otlp_endpoint": "OTEL_EXPORTER_OTLP_ENDPOINT",
-    "otlp_protocol": "OTEL_EXPORTER_OTLP_PROTOCOL",
-    "otlp_headers": "OTEL_EXPORTER_OTLP_HEADERS",
-}
-"""Field -> OpenTelemetry's own variable."""
-
-_MEMORY: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
-    "enabled": ("MEMORY_PROFILING_ENABLED", as_bool),
-    "interval_seconds": ("MEMORY_PROFILING_INTERVAL_SECONDS", _SECONDS),
-}
-"""Field of MemoryProfilingConfig -> suffix; these have no NEMO_LENS_ variable."""
-
-
 def telemetry_config_from_global_config(config: Any) -> TelemetryConfig:  # Any: published signature
     """Return the `telemetry` block of a gym's merged configuration; all defaults without one.
 
@@ -151,15 +113,11 @@ def telemetry_config_from_environment(
 ) -> TelemetryConfig:
     """Return `defaults` with every field that the environment sets."""
     config = (defaults or TelemetryConfig()).model_copy(deep=True)
-    for field, (suffix, parse) in _SETTINGS.items():
-        value = read_setting(suffix, parse, environ)
-        if value is not None:
-            setattr(config, field, value)
-    for field, variable in _STANDARD.items():
-        text = _read_standard(variable, environ)
-        if text is not None:
-            setattr(config, field, text)
-    config.memory_profiling = memory_profiling_config_from_env(config.memory_profiling, environ)
+    for field in FIELDS:
+        found = find_field(field, environ)
+        if found is not None:
+            holder, name = _place(config, field)
+            setattr(holder, name, found[0])
     return config
 
 
@@ -168,9 +126,9 @@ def memory_profiling_config_from_env(
 ) -> MemoryProfilingConfig:
     """Return `defaults` with every field that the environment sets."""
     values = {
-        field: value
-        for field, (suffix, parse) in _MEMORY.items()
-        if (value := read(GYM_PREFIX + suffix, parse, environ)) is not None
+        name: found[0]
+        for name in MemoryProfilingConfig.model_fields
+        if (found := find_field(f"memory_profiling.{name}", environ)) is not None
     }
     return defaults.model_copy(update=values)
 
@@ -182,25 +140,28 @@ def environment_of(config: TelemetryConfig, environ: Mapping[str, str]) -> dict[
     environment counts before the configuration.
     """
     handed_on: dict[str, str] = {}
-    for field, (suffix, parse) in _SETTINGS.items():
-        if read_setting(suffix, parse, environ) is None:
-            _put(handed_on, GYM_PREFIX + suffix, getattr(config, field))
-    for field, variable in _STANDARD.items():
-        if _read_standard(variable, environ) is None:
-            _put(handed_on, variable, getattr(config, field))
-    for field, (suffix, parse) in _MEMORY.items():
-        if read(GYM_PREFIX + suffix, parse, environ) is None:
-            _put(handed_on, GYM_PREFIX + suffix, getattr(config.memory_profiling, field))
+    for field, setting in FIELDS.items():
+        if find_field(field, environ) is None:
+            _put(handed_on, setting.name, getattr(*_place(config, field)))
     return handed_on
 
 
-def _read_standard(variable: str, environ: Mapping[str, str] | None) -> str | None:
-    """Return a variable of OpenTelemetry's; the service's name may be a resource attribute."""
-    text = read(variable, as_text, environ)
-    if text is None and variable == "OTEL_SERVICE_NAME":
+def find_field(field: str, environ: Mapping[str, str] | None = None) -> tuple[Any, str] | None:
+    """Return what the environment sets a field to, and the variable that does; None: nothing.
+
+    The service's name may be a resource attribute. Any: of whichever type the field has.
+    """
+    found = FIELDS[field].find(environ)
+    if found is None and field == "service_name":
         declared = declared_resource(os.environ if environ is None else environ).get(SERVICE_NAME)
-        return str(declared) if declared else None
-    return text
+        return (str(declared), RESOURCE_ATTRIBUTES.name) if declared else None
+    return found
+
+
+def _place(config: TelemetryConfig, field: str) -> tuple[BaseModel, str]:
+    """Return the block that holds a field, and its name there."""
+    outer, _, inner = field.rpartition(".")
+    return (getattr(config, outer), inner) if outer else (config, inner)
 
 
 def _put(variables: dict[str, str], name: str, value: object) -> None:

@@ -15,7 +15,9 @@ from gymlog.notices import notice
 __all__ = [
     "GYM_PREFIX",
     "LENS_PREFIX",
+    "NotAcceptedError",
     "as_bool",
+    "as_choice",
     "as_choices",
     "as_count",
     "as_number",
@@ -112,6 +114,17 @@ def as_number(least: float = -math.inf, *, above: float | None = None) -> Callab
             bound = bound or ("" if least == -math.inf else f", {least:g} or more")
             raise NotAcceptedError(f"a number{bound}")
         return number
+
+    return parse
+
+
+def as_choice(*choices: str) -> Callable[[str], str]:
+    """Return a parser of one of `choices` in any case."""
+
+    def parse(text: str) -> str:
+        if text.lower() not in choices:
+            raise NotAcceptedError(", ".join(choices))
+        return text.lower()
 
     return parse
 

@@ -7,14 +7,12 @@ another attribute of it, or the gym itself, says already: `server.address` and `
 
 import functools
 
-from gymlog.environment import as_choices, read
+from gymlog.settings import HTTP_ATTRIBUTES
 
-__all__ = ["VARIABLE", "is_full"]
-
-VARIABLE = "GYMLOG_HTTP_ATTRIBUTES"
+__all__ = ["is_full"]
 
 
 @functools.cache
 def is_full() -> bool:
     """Say whether every attribute that the conventions require is written; read once."""
-    return read(VARIABLE, as_choices("lean", "full")) == "full"
+    return HTTP_ATTRIBUTES.value() == "full"

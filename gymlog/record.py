@@ -127,6 +127,7 @@ LOG: Final = (
     Field("trace_id", _TEXT, "32 lower-case hex digits; absent outside a span"),
     Field("span_id", _TEXT, "16 lower-case hex digits; absent outside a span"),
     Field("flags", _INT, "W3C trace flags; absent outside a span"),
+    Field("dropped_attributes_count", _INT, "attributes cut away by a limit"),
     _SCOPE,
     _RESOURCE,
 )

@@ -10,12 +10,13 @@ from typing import Final
 
 from gymlog.notices import notice
 from gymlog.record import FLAG_SAMPLED
+from gymlog.settings import SAMPLER, SAMPLERS
 
-__all__ = ["DEFAULT", "KNOWN", "Sampler", "sampler_from"]
+__all__ = ["DEFAULT", "Sampler", "sampler_from"]
 
 Sampler = Callable[[str, int | None], bool]
 
-DEFAULT: Final = "parentbased_always_on"
+DEFAULT: Final = SAMPLER.default
 
 
 def always_on(trace_id: str, parent_flags: int | None) -> bool:
@@ -52,23 +53,13 @@ def parent_based(root: Sampler) -> Sampler:
     return sample
 
 
-KNOWN: Final = (
-    "always_on",
-    "always_off",
-    "traceidratio",
-    "parentbased_always_on",
-    "parentbased_always_off",
-    "parentbased_traceidratio",
-)
-
-
 def sampler_from(name: str, argument: str) -> Sampler:
     """Return the sampler of OTEL_TRACES_SAMPLER and its _ARG; a bad one is told and defaulted."""
     name = name.strip().lower() or DEFAULT
-    if name not in KNOWN:
+    if name not in SAMPLERS:
         notice(
             "OTEL_TRACES_SAMPLER",
-            f"OTEL_TRACES_SAMPLER={name!r} is not known; accepted: {', '.join(KNOWN)}. "
+            f"OTEL_TRACES_SAMPLER={name!r} is not known; accepted: {', '.join(SAMPLERS)}. "
             f"Using {DEFAULT}.",
         )
         name = DEFAULT

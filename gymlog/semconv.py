@@ -70,6 +70,8 @@ CODE_FILE_PATH: Final = "code.file.path"
 """Source file a log record came from."""
 CODE_LINE_NUMBER: Final = "code.line.number"
 """Line in that file."""
+CODE_STACKTRACE: Final = "code.stacktrace"
+"""Stack at the place that a log record came from, when the program asked for it."""
 
 # GenAI.
 GEN_AI_OPERATION_NAME: Final = "gen_ai.operation.name"

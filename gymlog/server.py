@@ -19,7 +19,7 @@ from opentelemetry.propagators.textmap import Getter
 
 from gymlog import http_detail, rollout, sites
 from gymlog.body_watch import BodyWatch
-from gymlog.environment import as_bool, is_telemetry_env_enabled, read
+from gymlog.environment import is_telemetry_env_enabled
 from gymlog.exchange import Exchange, Message, Receive, Scope, Send
 from gymlog.notices import notice
 from gymlog.path_context import PathContext, split_root, take_off
@@ -30,6 +30,7 @@ from gymlog.semconv import (
     URL_PATH,
     URL_SCHEME,
 )
+from gymlog.settings import TRACE_HEALTH
 from gymlog.span_groups import GymSpanGroup, is_span_group_enabled
 from gymlog.spans import SPAN_KEY, Span
 
@@ -164,7 +165,7 @@ def instrument_fastapi(
     default these are `HEALTH_PROBES`, or none with GYMLOG_TRACE_HEALTH=1.
     """
     if excluded_paths is None:
-        excluded_paths = () if read("GYMLOG_TRACE_HEALTH", as_bool) else HEALTH_PROBES
+        excluded_paths = () if TRACE_HEALTH.value() else HEALTH_PROBES
     if isinstance(app, ServerMiddleware):
         return app
     build = getattr(app, "build_middleware_stack", None)

@@ -5,7 +5,6 @@ A supervisor calls `configure_telemetry_env` before it starts its servers; each 
 """
 
 import atexit
-import math
 import os
 import signal
 import threading
@@ -14,23 +13,15 @@ from collections.abc import Mapping
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
-from gymlog import sites, span_groups
-from gymlog.environment import (
-    as_bool,
-    as_count,
-    as_number,
-    as_specified_bool,
-    as_text,
-    is_telemetry_env_enabled,
-    read,
-    read_setting,
-)
+from gymlog import settings, sites, span_groups
+from gymlog.environment import as_bool, as_text, is_telemetry_env_enabled, read, read_setting
 from gymlog.notices import notice
 
 if TYPE_CHECKING:
     from opentelemetry import metrics, trace
 
     from gymlog.config import TelemetryConfig
+    from gymlog.samplers import Sampler
     from gymlog.tracer import TracerProvider
     from gymlog.values import Limits
 
@@ -123,12 +114,13 @@ def init_telemetry(
         if _initialised:
             return _handle
         _initialised = True
-        if not is_telemetry_env_enabled() or read("OTEL_SDK_DISABLED", as_specified_bool):
-            return None
         try:
-            _handle = _start(server_name, server_type, resource_attributes)
+            if is_telemetry_env_enabled() and not settings.SDK_DISABLED.value():
+                _handle = _start(server_name, server_type, resource_attributes)
+            _say_what_is_on()
         except Exception as error:  # noqa: BLE001 - the host must not notice
-            notice("init_telemetry", f"telemetry stays off: {type(error).__name__}: {error}")
+            state = "stays off" if _handle is None else "is on"
+            notice("init_telemetry", f"telemetry {state}: {type(error).__name__}: {error}")
         return _handle
 
 
@@ -151,6 +143,10 @@ def shutdown_telemetry(timeout_ms: int = 5000) -> None:
         span_groups.close_all()
         sites.install(None)
         atexit.unregister(shutdown_telemetry)
+        if handle.config.logs_enabled:
+            from gymlog.logs import remove_logging
+
+            remove_logging()
         handle.tracer_provider.shutdown()
 
 
@@ -159,16 +155,10 @@ def _start(
     server_type: str | None,
     resource_attributes: Mapping[str, object] | None,
 ) -> TelemetryHandle:
-    from gymlog.channel import DEFAULT_WAIT_SECONDS, Channel
+    from gymlog.channel import Channel
     from gymlog.config import telemetry_config_from_environment
-    from gymlog.record import DEFAULT_LINE_MAX_BYTES, PIPE_BUF
     from gymlog.resource import resource_of
-    from gymlog.samplers import DEFAULT, sampler_from
-    from gymlog.service import (
-        DEFAULT_PROCESS_INTERVAL_SECONDS,
-        DEFAULT_SPAN_START_AFTER_SECONDS,
-        ServiceInstance,
-    )
+    from gymlog.service import ServiceInstance
     from gymlog.sink import Sink
     from gymlog.tracer import TracerProvider
 
@@ -181,26 +171,19 @@ def _start(
         run_id=config.run_id,
         extra=resource_attributes,
     )
-    wait_seconds = _number("GYMLOG_WRITE_WAIT_SECONDS", DEFAULT_WAIT_SECONDS, least=0)
-    line_max = round(_number("GYMLOG_LINE_MAX_BYTES", DEFAULT_LINE_MAX_BYTES, least=PIPE_BUF))
+    wait_seconds = settings.WRITE_WAIT_SECONDS.value()
+    line_max = round(settings.LINE_MAX_BYTES.value())
     service = ServiceInstance(
         resource,
         lambda: Sink(Channel(1, wait_seconds=wait_seconds), line_max_bytes=line_max),
-        span_start_after_seconds=_number(
-            "GYMLOG_SPAN_START_AFTER_SECONDS", DEFAULT_SPAN_START_AFTER_SECONDS
-        ),
-        process_interval_seconds=_number(
-            "GYMLOG_PROCESS_INTERVAL_SECONDS", DEFAULT_PROCESS_INTERVAL_SECONDS, above=0
-        ),
+        span_start_after_seconds=settings.SPAN_START_AFTER_SECONDS.value(),
+        process_interval_seconds=settings.PROCESS_INTERVAL_SECONDS.value(),
     )
-    sampler_name = read("OTEL_TRACES_SAMPLER", as_text) or DEFAULT
     provider = TracerProvider(
         service,
-        sampler=None
-        if sampler_name == DEFAULT
-        else sampler_from(sampler_name, read("OTEL_TRACES_SAMPLER_ARG", as_text) or ""),
+        sampler=_sampler(),
         limits=_limits(),
-        silent_scopes=_silent_scopes(),
+        silent_scopes=settings.SILENT_SCOPES.value(),
     )
     service.start()
     atexit.register(shutdown_telemetry)
@@ -209,6 +192,10 @@ def _start(
         _install_globally(provider)
         sites.install(provider.tracer)
         span_groups.open_groups(config.span_groups)
+    if config.logs_enabled:
+        from gymlog.logs import install_logging
+
+        install_logging(service, limits=provider.limits)
     return TelemetryHandle(provider, config)
 
 
@@ -231,44 +218,40 @@ def _install_globally(provider: "TracerProvider") -> None:
     propagate.set_global_textmap(Propagator())
 
 
-def _silent_scopes() -> frozenset[str]:
-    """Return the instrumentation scopes that get no spans: GYMLOG_SILENT_SCOPES, a comma list."""
-    text = os.environ.get("GYMLOG_SILENT_SCOPES", "fastapi")
-    return frozenset(name.strip() for name in text.split(",") if name.strip())
+def _sampler() -> "Sampler | None":
+    """Return the sampler of the environment, None for the one that costs nothing."""
+    from gymlog.samplers import DEFAULT, sampler_from
+
+    name = settings.SAMPLER.value()
+    if name == DEFAULT:
+        return None
+    is_ratio = name.endswith("traceidratio")
+    return sampler_from(name, str(settings.SAMPLER_ARGUMENT.value()) if is_ratio else "")
 
 
 def _limits() -> "Limits":
-    """Return the limits of OpenTelemetry's variables; a span's own count before the general."""
-    from gymlog.record import DEFAULT_VALUE_MAX_CHARACTERS
+    """Return the limits of OpenTelemetry's variables."""
     from gymlog.values import Limits
 
-    def limit(default: int, *names: str) -> int:
-        for name in names:
-            value = read(name, as_count)
-            if value is not None:
-                return value
-        return default
-
-    general = "OTEL_ATTRIBUTE_COUNT_LIMIT"
     return Limits(
-        characters=limit(
-            DEFAULT_VALUE_MAX_CHARACTERS,
-            "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT",
-            "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT",
-        ),
-        attributes=limit(128, "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", general),
-        events=limit(128, "OTEL_SPAN_EVENT_COUNT_LIMIT"),
-        links=limit(128, "OTEL_SPAN_LINK_COUNT_LIMIT"),
-        event_attributes=limit(128, "OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT", general),
-        link_attributes=limit(128, "OTEL_LINK_ATTRIBUTE_COUNT_LIMIT", general),
+        characters=settings.VALUE_LENGTH_LIMIT.value(),
+        attributes=settings.ATTRIBUTE_COUNT_LIMIT.value(),
+        events=settings.EVENT_COUNT_LIMIT.value(),
+        links=settings.LINK_COUNT_LIMIT.value(),
+        event_attributes=settings.EVENT_ATTRIBUTE_COUNT_LIMIT.value(),
+        link_attributes=settings.LINK_ATTRIBUTE_COUNT_LIMIT.value(),
     )
 
 
-def _number(
-    name: str, default: float, least: float = -math.inf, above: float | None = None
-) -> float:
-    value = read(name, as_number(least, above=above))
-    return default if value is None else value
+def _say_what_is_on() -> None:
+    """Tell a person at a terminal, or who asked for it, what was switched on and why."""
+    is_wanted = settings.VERBOSE.value()
+    if is_wanted is None:
+        is_wanted = os.isatty(2)
+    if is_wanted:
+        from gymlog.explain import self_report
+
+        notice(None, self_report(_handle.tracer_provider.service.resource if _handle else None))
 
 
 def _handle_sigterm() -> None:
@@ -277,7 +260,7 @@ def _handle_sigterm() -> None:
     Only where nobody handles the signal; atexit does not run then. GYMLOG_HANDLE_SIGTERM=0
     leaves the signal alone.
     """
-    if read("GYMLOG_HANDLE_SIGTERM", as_bool) is False:
+    if not settings.HANDLE_SIGTERM.value():
         return
     if threading.current_thread() is not threading.main_thread():
         return

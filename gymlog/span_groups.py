@@ -19,6 +19,7 @@ __all__ = [
     "open_groups",
     "open_now",
     "restore",
+    "tell_unknown",
 ]
 
 
@@ -132,6 +133,13 @@ def is_span_group_enabled(group: str) -> bool:
 def open_groups(spec: str) -> frozenset[str]:
     """Open the groups of `spec`, close all others, report unknown names; return what is open."""
     global _open
+    tell_unknown(spec)
+    _open = GymSpanGroup.resolve(spec)
+    return _open
+
+
+def tell_unknown(spec: str) -> None:
+    """Tell on stderr which names of `spec` are not known, each with the nearest known one."""
     for name, nearest in GymSpanGroup.unknown(spec).items():
         meant = f"did you mean {nearest!r}? " if nearest else ""
         notice(
@@ -139,8 +147,6 @@ def open_groups(spec: str) -> frozenset[str]:
             f"span_groups has no group or preset {name!r}; ignored. {meant}Known: "
             f"{', '.join([*GymSpanGroup.presets(), *sorted(GymSpanGroup.ALL_GROUPS)])}",
         )
-    _open = GymSpanGroup.resolve(spec)
-    return _open
 
 
 def close_all() -> None:

@@ -106,6 +106,7 @@ TABLES: Final[dict[str, Columns]] = {
         ("trace_id", TEXT),
         ("span_id", TEXT),
         ("flags", INT),
+        ("dropped_attributes_count", INT),
         ("scope_name", TEXT),
         ("scope_version", TEXT),
         ("rollout_id", TEXT),

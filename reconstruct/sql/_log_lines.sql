@@ -14,6 +14,7 @@ CREATE TABLE _log_lines (
     trace_id VARCHAR,
     span_id VARCHAR,
     flags BIGINT,
+    dropped_attributes_count BIGINT,
     scope_name VARCHAR,
     scope_version VARCHAR,
     rollout_id VARCHAR,

@@ -118,6 +118,7 @@ SELECT
     trace_id,
     span_id,
     flags,
+    dropped_attributes_count,
     scope->>'name' AS scope_name,
     scope->>'version' AS scope_version,
     attributes->>'nemo.gym.rollout.id' AS rollout_id,

@@ -9,6 +9,7 @@ SELECT
     line.trace_id,
     line.span_id,
     line.flags,
+    coalesce(line.dropped_attributes_count, 0) AS dropped_attributes_count,
     line.rollout_id,
     line.scope_name,
     line.scope_version,
@@ -41,6 +42,7 @@ COMMENT ON COLUMN log_records.attributes IS 'Facts of the log record, a JSON obj
 COMMENT ON COLUMN log_records.trace_id IS '32 lower-case hex digits; null outside a span.';
 COMMENT ON COLUMN log_records.span_id IS '16 lower-case hex digits; null outside a span.';
 COMMENT ON COLUMN log_records.flags IS 'W3C trace flags; null outside a span.';
+COMMENT ON COLUMN log_records.dropped_attributes_count IS 'Attributes that a limit cut away.';
 COMMENT ON COLUMN log_records.rollout_id IS 'nemo.gym.rollout.id in its attributes.';
 COMMENT ON COLUMN log_records.scope_name IS 'Instrumenting library or logger.';
 COMMENT ON COLUMN log_records.scope_version IS 'Its version.';

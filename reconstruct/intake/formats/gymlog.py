@@ -79,6 +79,7 @@ def _log(value: dict[str, Json], server_hint: str | None) -> Record:
         None if trace_id is None else fields.trace_id(trace_id),
         None if span_id is None else fields.span_id(span_id),
         fields.int64(get("flags")),
+        fields.int64(get("dropped_attributes_count")),
         fields.text(scope.get("name")),
         fields.text(scope.get("version")),
         fields.rollout_id(attributes),

@@ -113,6 +113,7 @@ def _log(value: dict[str, Json], server_hint: str | None) -> Record:
         fields.trace_id(trace_id) if has_span else None,
         fields.span_id(span_id) if has_span else None,
         fields.int64(get("trace_flags")) if has_span else None,
+        fields.int64(get("dropped_attributes")),
         None,
         None,
         fields.rollout_id(attributes),
