@@ -1,8 +1,8 @@
 """The same small programs on OpenTelemetry's SDK and on gymlog: what comes out is equal.
 
-A program gets a tracer and may return what it saw. Its spans are brought into one form (ids become
-names, times that were not given become "now") and compared field by field. `_comparable` lists
-what gymlog does otherwise on purpose; a program that meets more says so beside its name.
+A program gets a tracer and may return what it saw. Its spans are brought into one form and
+compared field by field (see `conftest.py`); a program that meets more differences says so beside
+its name.
 """
 
 import asyncio
@@ -13,26 +13,16 @@ from typing import Any
 import pytest
 from opentelemetry import baggage, context, trace
 from opentelemetry.context import Context
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, sampling
-from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace import sampling
 from opentelemetry.trace import Link, SpanKind, Status, StatusCode, Tracer
-
-from gymlog.samplers import sampler_from
-from gymlog.spans import Span
-from gymlog.testing import captured
-from gymlog.tracer import Tracer as GymlogTracer
-from gymlog.tracer import TracerProvider
-from gymlog.values import Limits
 
 Comparable = dict[str, Any]  # Any: one JSON value
 Program = Callable[[Tracer], object]
+Run = Callable[..., tuple[list[Comparable], object]]
 
 REMOTE_TRACE, REMOTE_SPAN = 0xABCDEF0123456789ABCDEF0123456789, 0xABCDEF0123456789
+
 EARLY = 10**15
-"""Times below are a program's own; all others are "now"."""
 
 
 def remote(flags: int = 1, *, is_remote: bool = True, state: str = "a=1,b=2") -> Context:
@@ -398,138 +388,10 @@ PROGRAMS: dict[str, Program] = {
 }
 
 
-# Comparing.
-
-
-def _comparable(spans: list[Comparable]) -> list[Comparable]:
-    """Give ids names, forget times that were not given, leave out what gymlog does on purpose.
-
-    On purpose: `error.type` stands on a span that an exception left; an exception's stack has
-    frames without source text; the deprecated `exception.escaped` is not written.
-    """
-    span_names = {span["span_id"]: span["name"] for span in spans}
-    traces: dict[str, int] = {f"{REMOTE_TRACE:032x}": -1}
-
-    def when(time: int) -> object:
-        return time if time < EARLY else "now"
-
-    return [
-        {
-            **span,
-            "trace_id": traces.setdefault(span["trace_id"], len(traces)),
-            "span_id": None,
-            "parent": span_names.get(span["parent"], span["parent"]),
-            "start": when(span["start"]),
-            "end": when(span["end"]),
-            "attributes": without(span["attributes"], "error.type"),
-            "events": [
-                [name, when(time), without(attributes, "exception.escaped", "exception.stacktrace")]
-                for name, time, attributes in span["events"]
-            ],
-            "links": [
-                [traces.setdefault(trace_id, len(traces)), span_names.get(span_id, span_id), *rest]
-                for trace_id, span_id, *rest in span["links"]
-            ],
-        }
-        for span in spans
-    ]
-
-
-def without(attributes: Comparable, *keys: str) -> Comparable:
-    return {key: value for key, value in attributes.items() if key not in keys}
-
-
-def plain(attributes: Any) -> Comparable:  # Any: the SDK's mapping
-    return {
-        key: list(value) if isinstance(value, tuple) else value for key, value in attributes.items()
-    }
-
-
-def of_sdk(span: ReadableSpan) -> Comparable:
-    """Bring a span of the SDK into the form that `of_line` gives."""
-    own, parent = span.get_span_context(), span.parent
-    assert own is not None
-    return {
-        "trace_id": f"{own.trace_id:032x}",
-        "span_id": f"{own.span_id:016x}",
-        "parent": f"{parent.span_id:016x}" if parent else None,
-        "is_parent_remote": bool(parent and parent.is_remote),
-        "flags": int(own.trace_flags),
-        "trace_state": own.trace_state.to_header(),
-        "name": span.name,
-        "kind": span.kind.name,
-        "start": span.start_time,
-        "end": span.end_time,
-        "status": [span.status.status_code.name, span.status.description or ""],
-        "attributes": plain(span.attributes),
-        "events": [[event.name, event.timestamp, plain(event.attributes)] for event in span.events],
-        "links": [
-            [
-                f"{link.context.trace_id:032x}",
-                f"{link.context.span_id:016x}",
-                plain(link.attributes),
-                link.context.trace_state.to_header(),
-            ]
-            for link in span.links
-        ],
-        "dropped": [span.dropped_attributes, span.dropped_events, span.dropped_links],
-    }
-
-
-def of_line(line: Comparable) -> Comparable:
-    """Bring a span's line into the form that `of_sdk` gives."""
-    assert line["flags"] & 0x100, "whether the parent is remote is always known"
-    counters = ("dropped_attributes_count", "dropped_events_count", "dropped_links_count")
-    return {
-        "trace_id": line["trace_id"],
-        "span_id": line["span_id"],
-        "parent": line["parent_span_id"],
-        "is_parent_remote": bool(line["flags"] & 0x200),
-        "flags": line["flags"] & 0xFF,
-        "trace_state": line.get("trace_state", ""),
-        "name": line["name"],
-        "kind": line["kind"],
-        "start": line["start_time_unix_nano"],
-        "end": line["end_time_unix_nano"],
-        "status": [line["status"]["code"], line["status"].get("message", "")],
-        "attributes": line["attributes"],
-        "events": [
-            [event["name"], event["time_unix_nano"], event["attributes"]]
-            for event in line.get("events", [])
-        ],
-        "links": [
-            [link["trace_id"], link["span_id"], link["attributes"], link.get("trace_state", "")]
-            for link in line.get("links", [])
-        ],
-        "dropped": [line.get(counter, 0) for counter in counters],
-    }
-
-
-def run_on_sdk(
-    program: Program, sampler: sampling.Sampler | None = None, limits: SpanLimits | None = None
-) -> tuple[list[Comparable], object]:
-    exporter = InMemorySpanExporter()
-    provider = SdkTracerProvider(
-        sampler=sampler or sampling.DEFAULT_ON,
-        resource=Resource({}),
-        shutdown_on_exit=False,
-        span_limits=limits,
-    )
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    seen = program(provider.get_tracer("program"))
-    return _comparable([of_sdk(span) for span in exporter.get_finished_spans()]), seen
-
-
-def run_on_gymlog(
-    program: Program, sampler: str | None = None, limits: Limits | None = None
-) -> tuple[list[Comparable], object]:
-    with captured(sampler=sampler_from(sampler, "") if sampler else None, limits=limits) as ours:
-        seen = program(ours.provider.get_tracer("program"))
-        return _comparable([of_line(line) for line in ours.spans]), seen
-
-
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS.keys())
-def test_program_gives_what_the_sdk_gives(program: Program) -> None:
+def test_program_gives_what_the_sdk_gives(
+    program: Program, run_on_sdk: Run, run_on_gymlog: Run
+) -> None:
     """Spans in their order of ending, field by field, and what the program itself saw."""
     assert run_on_gymlog(program) == run_on_sdk(program)
 
@@ -539,7 +401,7 @@ def test_every_program_is_run() -> None:
     assert len(PROGRAMS) == 33
 
 
-def test_a_decorated_call_always_ends_its_span() -> None:
+def test_a_decorated_call_always_ends_its_span(run_on_sdk: Run, run_on_gymlog: Run) -> None:
     """On purpose: with `end_on_exit=False` nobody could, for nobody else has the span."""
 
     def decorated_without_an_end(tracer: Tracer) -> object:
@@ -560,7 +422,9 @@ def test_a_decorated_call_always_ends_its_span() -> None:
     assert (ours[1], theirs[1]) == ([False], [True])
 
 
-def test_an_exception_that_leaves_two_blocks_is_an_event_of_the_inner_one_only() -> None:
+def test_an_exception_that_leaves_two_blocks_is_an_event_of_the_inner_one_only(
+    run_on_sdk: Run, run_on_gymlog: Run
+) -> None:
     """On purpose: each level repeats kilobytes in the SDK. Statuses are equal."""
 
     def an_exception_through_two_blocks(tracer: Tracer) -> None:
@@ -575,68 +439,6 @@ def test_an_exception_that_leaves_two_blocks_is_an_event_of_the_inner_one_only()
     assert [span | {"events": []} for span in ours] == [span | {"events": []} for span in theirs]
 
 
-# Limits.
-
-
-def over_the_limits(tracer: Tracer) -> None:
-    span = tracer.start_span("a", attributes={"a": 1, "b": 2, "c": 3}, links=[])
-    span.set_attribute("d", 4)
-    span.set_attribute("a", 5)
-    far = trace.get_current_span(remote()).get_span_context()
-    for n in range(4):
-        span.add_event(f"event {n}", {"a": 1, "b": 2, "c": 3})
-        span.add_link(far, {"a": 1, "b": 2, "c": 3})
-    span.end()
-
-
-@pytest.mark.parametrize(
-    "limit",
-    [
-        0,
-        1,
-        2,
-        3,
-        4,
-        9,
-    ],
-)
-def test_a_limit_drops_as_many_as_in_the_sdk(limit: int) -> None:
-    """Attributes, events and links: how many stay and how many are counted as dropped."""
-    (ours,), _ = run_on_gymlog(
-        over_the_limits,
-        limits=Limits(
-            attributes=limit, events=limit, links=limit, event_attributes=2, link_attributes=1
-        ),
-    )
-    (theirs,), _ = run_on_sdk(
-        over_the_limits,
-        limits=SpanLimits(
-            max_span_attributes=limit,
-            max_events=limit,
-            max_links=limit,
-            max_event_attributes=2,
-            max_link_attributes=1,
-        ),
-    )
-    assert [len(ours[field]) for field in ("attributes", "events", "links")] == [
-        len(theirs[field]) for field in ("attributes", "events", "links")
-    ]
-    assert [len(event[2]) for event in ours["events"]] == [
-        len(event[2]) for event in theirs["events"]
-    ]
-    assert [len(link[2]) for link in ours["links"]] == [len(link[2]) for link in theirs["links"]]
-    assert ours["dropped"][1:] == theirs["dropped"][1:]
-    # The SDK drops "a" for "d" and then "b" for "a"; the specification lets the newcomer go.
-    assert ours["dropped"][0] == max(0, 4 - limit) + (limit == 0)
-
-
-def test_what_came_first_stays_within_a_limit() -> None:
-    """The specification drops what is added over the limit; a known key can still be set."""
-    (span,), _ = run_on_gymlog(over_the_limits, limits=Limits(attributes=3, events=2))
-    assert span["attributes"] == {"a": 5, "b": 2, "c": 3}
-    assert [name for name, *_ in span["events"]] == ["event 0", "event 1"]
-
-
 # Sampling.
 
 SAMPLERS: dict[str, sampling.Sampler] = {
@@ -649,41 +451,11 @@ SAMPLERS: dict[str, sampling.Sampler] = {
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("program", [nesting, a_remote_parent, a_started_span_is_not_current])
-def test_a_sampler_keeps_what_it_keeps_in_the_sdk(sampler: str, program: Program) -> None:
+def test_a_sampler_keeps_what_it_keeps_in_the_sdk(
+    sampler: str, program: Program, run_on_sdk: Run, run_on_gymlog: Run
+) -> None:
     """The same spans are written, with the same flags; ids and trace state travel on."""
     ours, theirs = run_on_gymlog(program, sampler), run_on_sdk(program, SAMPLERS[sampler])
     assert ours[0] == theirs[0]
     if program is a_remote_parent:
         assert ours[1] == theirs[1]
-
-
-# The interfaces.
-
-INTERFACES = [
-    (GymlogTracer, trace.Tracer),
-    (Span, trace.Span),
-    (TracerProvider, trace.TracerProvider),
-]
-
-
-@pytest.mark.parametrize(
-    ("ours", "api", "method"),
-    [
-        (ours, api, name)
-        for ours, api in INTERFACES
-        for name, member in vars(api).items()
-        if inspect.isfunction(member)
-        and (not name.startswith("_") or name in ("__enter__", "__exit__"))
-    ],
-)
-def test_a_method_takes_what_the_interface_takes(ours: type, api: type, method: str) -> None:
-    """The same parameters, in the same order, with the same defaults."""
-
-    def parameters(of: type) -> list[tuple[str, object]]:
-        return [
-            (parameter.name, () if parameter.default is None else parameter.default)
-            for parameter in inspect.signature(getattr(of, method)).parameters.values()
-        ]
-
-    assert issubclass(ours, api)
-    assert parameters(ours) == parameters(api)
