@@ -36,6 +36,14 @@ def pipe():
             os.close(end)
 
 
+@pytest.fixture
+def small_pipe(pipe, monkeypatch):
+    """A pipe of 16 KiB that cannot be made larger: a line may have to go through in parts."""
+    fcntl.fcntl(pipe[1], fcntl.F_SETPIPE_SZ, 16_384)
+    monkeypatch.setattr("gymlog.pipe._LINES_OF_ROOM", 0)
+    return pipe
+
+
 @pytest.fixture(params=["own fd", "polled"])
 def way(request, monkeypatch):
     """Whether the pipe can be opened a second time (not: no /proc, or another user's pipe)."""
@@ -143,21 +151,35 @@ def test_lines_pass_again_when_the_reader_is_back(pipe, way):
     assert channel.lines_dropped == 5
 
 
-def test_a_line_that_got_through_in_part_is_finished_first(pipe, way):
+def test_a_line_that_got_through_in_part_is_finished_first(small_pipe, way):
     """The next lines wait or are dropped whole; none stands inside another.
 
     pipe: [filling][line 0, first part] full · reader takes it · [rest of line 0][line 2]
     """
-    filling = fill(pipe[1])
-    os.read(pipe[0], 8192)
-    channel = Channel(pipe[1], wait_seconds=0.01)
-    channel.write(line_of(0, 60_000))
+    reader, writer = small_pipe
+    filling = fill(writer)
+    os.read(reader, 8192)
+    channel = Channel(writer, wait_seconds=0.01)
+    channel.write(line_of(0, 20_000))
     channel.write(line_of(1, 100))
     assert channel.lines_dropped == 1
-    first = drain(pipe[0])
+    first = drain(reader)
     channel.write(line_of(2, 100))
-    assert first[filling - 8192 :] + drain(pipe[0]) == line_of(0, 60_000) + line_of(2, 100)
+    assert first[filling - 8192 :] + drain(reader) == line_of(0, 20_000) + line_of(2, 100)
     assert channel.lines_dropped == 1
+
+
+def test_a_long_line_that_has_no_room_is_not_begun(pipe):
+    """The pipe is made larger, once; then the line waits for its room, or is dropped whole."""
+    filling = fill(pipe[1])
+    channel = Channel(pipe[1], wait_seconds=0.01)
+    channel.write(line_of(0, 60_000))
+    assert fcntl.fcntl(pipe[1], fcntl.F_GETPIPE_SZ) > 60_000 * 4
+    assert len(drain(pipe[0])) == filling + 60_000
+    for number in range(20):
+        channel.write(line_of(number, 60_000))
+    assert 0 < channel.lines_dropped < 20
+    assert drain(pipe[0]).count(b"\n") == 20 - channel.lines_dropped
 
 
 def test_a_slow_reader_gets_whole_lines_only(pipe, way):
@@ -251,17 +273,36 @@ def test_a_closed_descriptor_is_no_failure(capfd):
     assert "Bad file descriptor" in capfd.readouterr().err
 
 
-def test_out_of_descriptors_lines_still_pass(pipe, monkeypatch):
-    """Neither the pipe nor the file can be opened again: the host's own fd is used."""
+def opened_without_descriptors(fd, monkeypatch, **options):
+    """Return a channel for which nothing could be opened."""
 
     def refuse(*arguments, **options):
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(os, "open", refuse)
-    monkeypatch.setattr(os, "dup", refuse)
-    channel = Channel(pipe[1])
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        patch.setattr(os, "dup", refuse)
+        return Channel(fd, **options)
+
+
+def test_out_of_descriptors_lines_still_pass(pipe, monkeypatch, capfd):
+    """Neither the pipe nor the file can be opened again: the host's own fd is used."""
+    channel = opened_without_descriptors(pipe[1], monkeypatch)
     channel.write(line_of(0, 20_000))
     assert drain(pipe[0]) == line_of(0, 20_000)
+    assert "Too many open files" in capfd.readouterr().err
+
+
+def test_out_of_descriptors_waiting_is_bounded_all_the_same(monkeypatch):
+    """Also on a socket, which the host made blocking."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        channel = opened_without_descriptors(ours.fileno(), monkeypatch, wait_seconds=0.02)
+        for number in range(10_000):
+            channel.write(line_of(number, 1000))
+            if channel.lines_dropped > 3:
+                break
+        assert channel.lines_dropped > 3
 
 
 def test_a_socket_is_bounded_too(capfd):
@@ -300,28 +341,51 @@ def test_another_file_on_the_descriptor_is_followed(tmp_path):
     assert channel.lines_dropped == 0
 
 
-def test_the_rest_of_a_line_does_not_go_to_another_file(pipe, tmp_path):
+@pytest.mark.parametrize("kind", ["file", "pipe"])
+def test_a_host_that_closes_every_descriptor_it_does_not_know(kind, pipe, tmp_path):
+    """As a daemon does; what it opens next may get the number, and gets no line."""
+    with open(tmp_path / "log", "wb") as log:
+        channel = Channel(log.fileno() if kind == "file" else pipe[1])
+        channel.write(b"before\n")
+        os.close(channel._own_fd)
+        data = os.open(tmp_path / "data", os.O_WRONLY | os.O_CREAT)
+        assert data == channel._own_fd
+        channel.refresh()
+        channel.write(b"after\n")
+        del channel
+        os.write(data, b"data")
+        os.close(data)
+    lines = (tmp_path / "log").read_bytes() if kind == "file" else drain(pipe[0])
+    assert lines == b"before\nafter\n"
+    assert (tmp_path / "data").read_bytes() == b"data"
+
+
+def test_the_rest_of_a_line_does_not_go_to_another_file(small_pipe, tmp_path):
     """It belongs to the old one; the line counts as dropped."""
-    fill(pipe[1])
-    os.read(pipe[0], 8192)
-    channel = Channel(pipe[1], wait_seconds=0)
-    channel.write(line_of(0, 60_000))
+    reader, writer = small_pipe
+    fill(writer)
+    os.read(reader, 8192)
+    channel = Channel(writer, wait_seconds=0)
+    channel.write(line_of(0, 20_000))
     with open(tmp_path / "b", "wb") as b:
-        os.dup2(b.fileno(), pipe[1])
+        os.dup2(b.fileno(), writer)
         channel.refresh()
         channel.write(b"to b\n")
     assert (tmp_path / "b").read_bytes() == b"to b\n"
     assert channel.lines_dropped == 1
 
 
-def test_an_exception_of_a_signal_handler_tears_no_line(pipe):
+@pytest.mark.parametrize("is_begun", [True, False], ids=["begun", "not begun"])
+def test_an_exception_of_a_signal_handler_tears_no_line(small_pipe, is_begun):
     """Ctrl-C while a line waits: it is written before the next one, or counted.
 
     The handler raises inside the wait, as Python's own does for SIGINT.
     """
-    filling = fill(pipe[1])
-    os.read(pipe[0], 8192)
-    channel = Channel(pipe[1], wait_seconds=10)
+    reader, writer = small_pipe
+    size = 20_000 if is_begun else 12_000
+    filling = fill(writer)
+    os.read(reader, 8192)
+    channel = Channel(writer, wait_seconds=10)
 
     def interrupt(number, frame):
         raise KeyboardInterrupt
@@ -330,12 +394,12 @@ def test_an_exception_of_a_signal_handler_tears_no_line(pipe):
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         with pytest.raises(KeyboardInterrupt):
-            channel.write(line_of(0, 60_000))
+            channel.write(line_of(0, size))
     finally:
         signal.signal(signal.SIGALRM, before)
-    first = drain(pipe[0])
+    first = drain(reader)
     channel.write(line_of(1, 100))
-    assert first[filling - 8192 :] + drain(pipe[0]) == line_of(0, 60_000) + line_of(1, 100)
+    assert first[filling - 8192 :] + drain(reader) == line_of(0, size) + line_of(1, 100)
     assert channel.lines_dropped == 0
 
 
