@@ -1,15 +1,19 @@
 """Whether a trace is recorded: OTEL_TRACES_SAMPLER, decided at the root and handed on.
 
 A sampler is a function of the trace id and the parent's W3C flags (None at a root). The parent's
-decision holds in all `parentbased_*` samplers, so a rollout is kept or dropped whole.
+decision holds in all `parentbased_*` samplers; at a root within a rollout the rollout's id decides
+in place of the trace's. So a rollout is kept or dropped whole, also when it is several traces in
+several processes, and the same rollouts are kept in every run.
 Source: OpenTelemetry specification, general SDK configuration and TraceIdRatioBased.
 """
 
+import hashlib
 from collections.abc import Callable
 from typing import Final
 
 from gymlog.notices import notice
 from gymlog.record import FLAG_SAMPLED
+from gymlog.rollout import current_rollout_id
 from gymlog.settings import SAMPLER, SAMPLERS
 
 __all__ = ["DEFAULT", "Sampler", "sampler_from"]
@@ -47,10 +51,16 @@ def parent_based(root: Sampler) -> Sampler:
 
     def sample(trace_id: str, parent_flags: int | None) -> bool:
         if parent_flags is None:
-            return root(trace_id, None)
+            rollout_id = current_rollout_id()
+            return root(trace_id if rollout_id is None else _digits_of(rollout_id), None)
         return bool(parent_flags & FLAG_SAMPLED)
 
     return sample
+
+
+def _digits_of(rollout_id: str) -> str:
+    """Return 32 hex digits that are spread evenly and the same in every process."""
+    return hashlib.blake2b(rollout_id.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def sampler_from(name: str, argument: str) -> Sampler:

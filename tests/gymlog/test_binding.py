@@ -1,10 +1,11 @@
-"""`bind` takes span and rollout into a pool's thread."""
+"""`bind` takes span and rollout into a pool's thread, `carrier` into another process."""
 
 import asyncio
 import contextvars
+import json
 from concurrent.futures import ThreadPoolExecutor
 
-from gymlog import bind, rollout_context
+from gymlog import bind, carried, carrier, current_rollout_id, rollout_context
 from gymlog.testing import Captured
 
 
@@ -58,3 +59,51 @@ def test_calls_of_one_bound_function_may_overlap() -> None:
     bound = bind(nested)
     assert bound(1) == 3
     assert variable.get() == 0
+
+
+def test_a_carrier_takes_span_and_rollout_to_another_process(telemetry: Captured) -> None:
+    """As plain text; the block's spans are the caller's, what comes after is not.
+
+    caller (r-1) ── remote          · after
+    """
+    with rollout_context("r-1"), telemetry.tracer.start_as_current_span("caller") as caller:
+        headers = carrier()
+    assert json.loads(json.dumps(headers)) == headers
+
+    def work() -> None:
+        with carried(headers), telemetry.tracer.start_as_current_span("remote"):
+            assert current_rollout_id() == "r-1"
+            assert carrier()["baggage"] == headers["baggage"]
+        with telemetry.tracer.start_as_current_span("after"):
+            pass
+
+    contextvars.Context().run(work)
+    remote, after = telemetry.span("remote"), telemetry.span("after")
+    assert remote["parent_span_id"] == caller.span_id
+    assert remote["trace_id"] == caller.trace_id
+    assert remote["flags"] & 0x200, "its parent is in another process"
+    assert remote["attributes"] == {"nemo.gym.rollout.id": "r-1"}
+    assert after["parent_span_id"] is None
+    assert after["attributes"] == {}
+
+
+def test_a_carrier_with_nothing_in_it_changes_nothing(telemetry: Captured) -> None:
+    """The block stays where it is; what breaks a rule is passed over."""
+    assert carrier() == {}
+    bad = {"traceparent": "00-zz", "baggage": "nemo.gym.rollout.id=%2F"}
+    with rollout_context("r-2"), telemetry.tracer.start_as_current_span("here"):
+        for headers in ({}, bad):
+            with carried(headers), telemetry.tracer.start_as_current_span("inner"):
+                assert current_rollout_id() == "r-2"
+    here = telemetry.span("here")
+    inner = [span for span in telemetry.spans if span["name"] == "inner"]
+    assert [span["parent_span_id"] for span in inner] == [here["span_id"]] * 2
+
+
+def test_a_carrier_has_the_rollout_with_telemetry_off() -> None:
+    """The rollout's id is not telemetry's alone."""
+    with rollout_context("r-3"):
+        headers = carrier()
+    with carried(headers):
+        assert current_rollout_id() == "r-3"
+    assert current_rollout_id() is None

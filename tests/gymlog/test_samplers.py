@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.sdk.trace.sampling import TraceIdRatioBased
 
-from gymlog import ids, notices, testing
+from gymlog import ids, notices, rollout_context, testing
 from gymlog.samplers import sampler_from
 
 SAMPLED, NOT_SAMPLED = 0x03, 0x02
@@ -93,3 +93,36 @@ def test_a_trace_is_kept_or_dropped_whole():
         counts[span["trace_id"]] = counts.get(span["trace_id"], 0) + 1
     assert set(counts.values()) == {3}
     assert 0 < len(counts) < 64
+
+
+@pytest.mark.parametrize("ratio", ["0", "0.3", "1"])
+def test_a_rollout_of_several_traces_is_kept_or_dropped_whole(ratio):
+    """Whoever opens a root in it, in whichever process, decides alike.
+
+    rollout r ─┬─ trace 1: root ─ child     in one process
+               └─ trace 2: root ─ child     in another
+    """
+    traces: dict[str, set[str]] = {}
+    for _ in range(2):
+        with testing.captured(sampler=sampler_from("parentbased_traceidratio", ratio)) as telemetry:
+            for number in range(200):
+                with (
+                    rollout_context(f"{number}-0"),
+                    telemetry.tracer.start_as_current_span("root"),
+                    telemetry.tracer.start_as_current_span("child"),
+                ):
+                    pass
+        for span in telemetry.spans:
+            rollout_id = span["attributes"]["nemo.gym.rollout.id"]
+            traces.setdefault(rollout_id, set()).add(span["trace_id"])
+    assert {len(mine) for mine in traces.values()} <= {2}
+    assert abs(len(traces) - 200 * float(ratio)) < 30
+
+
+def test_a_callers_decision_holds_in_a_rollout_too():
+    """W3C's flag is what was decided, the rollout's id only what decides."""
+    sampler = sampler_from("parentbased_traceidratio", "0.5")
+    for number in range(20):
+        with rollout_context(f"{number}-0"):
+            assert sampler("f" * 32, SAMPLED)
+            assert not sampler("0" * 32, NOT_SAMPLED)
