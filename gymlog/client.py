@@ -7,7 +7,7 @@ sent without either, and nothing of OpenTelemetry is imported.
 
 import asyncio
 import functools
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final, NamedTuple
 
 import aiohttp
@@ -17,6 +17,8 @@ from multidict import CIMultiDict
 
 from gymlog import sites
 from gymlog.client_session import close_sessions, current_session
+from gymlog.connection_pool import destination
+from gymlog.metrics import instruments
 from gymlog.notices import notice
 from gymlog.redaction import scrub_url
 
@@ -67,8 +69,10 @@ async def request(
         _Patience(_internal, _max_connection_retries, _max_num_tries),
         _server_name,
     )
+    if instruments.are_on and _server_name is not None:
+        send = functools.partial(_send_to, _server_name, send)
     tracer = sites.installed_tracer()
-    if tracer is None:
+    if tracer is None and not instruments.are_on:
         return await send()
     return await _send_traced()(tracer, method, url, aiohttp_kwargs, send)
 
@@ -78,6 +82,17 @@ def _send_traced() -> Callable[..., Coroutine[Any, Any, aiohttp.ClientResponse]]
     from gymlog.client_span import send_traced
 
     return send_traced
+
+
+async def _send_to(
+    server_name: str, send: Callable[[], Awaitable[aiohttp.ClientResponse]]
+) -> aiohttp.ClientResponse:
+    """Await `send` with the destination's name known to the pool."""
+    token = destination.set(server_name)
+    try:
+        return await send()
+    finally:
+        destination.reset(token)
 
 
 class _Patience(NamedTuple):
@@ -111,12 +126,16 @@ async def _send(
         try:
             return await session.request(method, url, **options)
         except (aiohttp.ClientError, TimeoutError) as failure:
+            if instruments.are_on and isinstance(failure, TimeoutError):
+                instruments.HTTP_TIMEOUTS.add(1, (patience.is_internal,))
             if isinstance(failure, _LOST_CONNECTION):
                 lost_connections += 1
             else:
                 others += 1
             if patience.is_over(failure, lost_connections, others) or not _can_be_resent(options):
                 raise
+            if instruments.are_on:
+                instruments.HTTP_RETRIES.add(1, (_retry_reason(failure),))
             _report_retry(method, url, server_name, failure)
         await asyncio.sleep(RETRY_SECONDS)
 
@@ -136,6 +155,14 @@ def _can_be_resent(options: Mapping[str, Any]) -> bool:  # Any: aiohttp's own ke
     if isinstance(body, Mapping):
         return all(isinstance(value, str | bytes | int | float) for value in body.values())
     return body is None or isinstance(body, str | bytes | bytearray | memoryview)
+
+
+def _retry_reason(failure: Exception) -> str:
+    if isinstance(failure, TimeoutError):
+        return "timeout"
+    if isinstance(failure, aiohttp.ServerDisconnectedError):
+        return "server_disconnected"
+    return "client_os_error" if isinstance(failure, aiohttp.ClientOSError) else "other"
 
 
 def _report_retry(method: str, url: object, server_name: str | None, failure: Exception) -> None:

@@ -13,10 +13,10 @@ from typing import Any, Final, NamedTuple
 
 import aiohttp
 
-__all__ = ["Response", "close_sessions", "current_session"]
+from gymlog.connection_pool import make_connector
+from gymlog.observers import watch_event_loop
 
-MAX_CONNECTIONS: Final = 102_400
-MAX_CONNECTIONS_PER_HOST: Final = 1_024
+__all__ = ["Response", "close_sessions", "current_session"]
 
 _INTERRUPTIONS: Final = (
     asyncio.CancelledError,
@@ -44,10 +44,9 @@ async def current_session() -> aiohttp.ClientSession:
     if held is not None and not held.session.closed:
         return held.session
     _forget_closed_loops()
+    watch_event_loop()
     session = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(
-            limit=MAX_CONNECTIONS, limit_per_host=MAX_CONNECTIONS_PER_HOST
-        ),
+        connector=make_connector(),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None),  # a model may take its time
         response_class=Response,

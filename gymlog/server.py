@@ -5,6 +5,7 @@ request alone decides: whatever an earlier one left behind on its connection, it
 empty context, its own caller and its own rollout id. The span ends with the last byte of the
 response; background tasks run on as its children. With the `server` group closed, and for health
 probes, there is no span but the context travels on. A request costs 25 to 40 µs, its line included.
+With metrics on, all but the probes are measured too, with a span or without, for 2 to 3 µs more.
 
 Names and attributes: OpenTelemetry's stable HTTP conventions, without query string and headers.
 """
@@ -21,7 +22,10 @@ from gymlog import http_detail, rollout, sites
 from gymlog.body_watch import BodyWatch
 from gymlog.environment import is_telemetry_env_enabled
 from gymlog.exchange import Exchange, Message, Receive, Scope, Send
+from gymlog.metrics import instruments
+from gymlog.metrics.collector import flush_metrics
 from gymlog.notices import notice
+from gymlog.observers import watch_event_loop
 from gymlog.path_context import PathContext, split_root, take_off
 from gymlog.propagation import Propagator, RemoteParent, extract, extract_rollout_id
 from gymlog.semconv import (
@@ -68,8 +72,10 @@ class ServerMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request or connection; the client gets what `app` sends."""
+        watch_event_loop()
         tracer = sites.installed_tracer()
-        if tracer is None or scope["type"] not in ("http", "websocket") or _SEEN in scope:
+        is_off = tracer is None and not instruments.are_on
+        if is_off or scope["type"] not in ("http", "websocket") or _SEEN in scope:
             if scope["type"] == "lifespan":
                 send = _farewell(send)
             await self.app(scope, receive, send)
@@ -81,14 +87,28 @@ class ServerMiddleware:
         path_context = take_off(scope)
         origin = _origin(headers, path_context)
         rollout_token = rollout.set_rollout_id(origin.rollout_id)
-        span = watch = None
-        if is_span_group_enabled(GymSpanGroup.SERVER) and not self._is_excluded(scope):
+        span = watch = measured_key = None
+        if instruments.are_on and scope["type"] == "http" and not self._is_excluded(scope):
+            method = scope["method"]
+            scheme = scope.get("scheme", "http")
+            measured_key = (method if method in _METHODS else "_OTHER", scheme)
+        if (
+            tracer is not None
+            and is_span_group_enabled(GymSpanGroup.SERVER)
+            and not self._is_excluded(scope)
+        ):
             name, attributes = _name_and_attributes(scope)
             span = tracer.open_span(name, "SERVER", attributes, parent=origin.parent, is_root=True)
         if origin.rollout_id is None and origin.has_json and scope.get("method") == "POST":
             watch = BodyWatch(span)
         exchange = Exchange(
-            scope, receive, send, span=span, body_watch=watch, path_context=path_context
+            scope,
+            receive,
+            send,
+            span=span,
+            body_watch=watch,
+            path_context=path_context,
+            measured_key=measured_key,
         )
         # A FastAPI that traces into a provider of its own keeps its place in the context.
         outer = otel_context.get_current() if is_native else Context()
@@ -112,15 +132,19 @@ class ServerMiddleware:
 
 
 def _farewell(send: Send) -> Send:
-    """Return `send` that writes what is open, and `stopped`, once the application has shut down.
+    """Return `send` that writes metrics, what is open, and `stopped`, after the application's end.
 
     A server that ends on a signal raises it again when it is done, and no atexit hook runs then.
     """
 
     async def send_and_say(message: Message) -> None:
         await send(message)
+        if not message["type"].startswith("lifespan.shutdown."):
+            return
+        if instruments.are_on:
+            flush_metrics()
         tracer = sites.installed_tracer()
-        if tracer is not None and message["type"].startswith("lifespan.shutdown."):
+        if tracer is not None:
             tracer.service.say_stopped()
 
     return send_and_say
@@ -195,8 +219,8 @@ class _StackBuilder:
 
     def around(self, stack: Any) -> Any:  # Any: an ASGI application
         """Return `stack` inside the ingress, other tracers of its requests being silent."""
-        is_off = sites.installed_tracer() is None and not is_telemetry_env_enabled()
-        if is_off or isinstance(stack, ServerMiddleware):
+        is_on = sites.installed_tracer() is not None or instruments.are_on
+        if not (is_on or is_telemetry_env_enabled()) or isinstance(stack, ServerMiddleware):
             return stack
         _silence_native_telemetry(self._app)
         return ServerMiddleware(
