@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from gymlog import GymSpanGroup, managed_span, rollout_path
 from gymlog.fleet.calls import JsonObject, post, read_answer
 from gymlog.fleet.serving import serve, server_parser
+from gymlog.metrics.instruments import ROLLOUT_DURATION, timed
 
 __all__ = ["make_app"]
 
@@ -60,7 +61,7 @@ def make_app(
 
     @app.post("/run")
     async def run(request: RunRequest) -> JsonObject:
-        with managed_span(GymSpanGroup.ROLLOUT, "gym.rollout"):
+        with managed_span(GymSpanGroup.ROLLOUT, "gym.rollout"), timed(ROLLOUT_DURATION):
             url = own_url + rollout_path("/v1/responses")
             response = await post(url, request.responses_create_params.model_dump())
             return await post(f"{resources}/verify", {"response": response})
@@ -116,7 +117,7 @@ def main() -> None:
             is_bypassing=arguments.bypass,
         )
 
-    serve(arguments, app, name="agent", server_type="responses_api_agents")
+    serve(arguments, app, name="agent")
 
 
 if __name__ == "__main__":

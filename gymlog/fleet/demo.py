@@ -43,8 +43,9 @@ def run_demo(plan: Plan, *, is_shown: bool = True) -> int:
     if any(plan.folder.glob("*.log")):
         console.print(f"{plan.folder} holds logs of earlier runs, which are shown too")
     try:
-        progress = asyncio.run(_run(plan, console))
-        is_read = not (plan.has_telemetry and is_shown) or _show_logs(plan, console)
+        fleet = Fleet(plan)
+        progress = asyncio.run(_run(fleet, plan, console))
+        is_read = not (plan.has_telemetry and is_shown) or _show_logs(fleet, plan, console)
     except FleetError as error:
         console.print(f"Error: {error}", style="red")
         return 1
@@ -57,7 +58,7 @@ def run_demo(plan: Plan, *, is_shown: bool = True) -> int:
     return 0 if is_read and is_explained else 1
 
 
-async def _run(plan: Plan, console: Console) -> Progress:
+async def _run(fleet: Fleet, plan: Plan, console: Console) -> Progress:
     """Start the fleet, run the rollouts, stop the fleet; a first signal stops, a second kills."""
     main_task = asyncio.current_task()
     assert main_task is not None
@@ -70,7 +71,6 @@ async def _run(plan: Plan, console: Console) -> Progress:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop, number)
 
-    fleet = Fleet(plan)
     try:
         try:
             with console.status("starting the servers"):
@@ -141,7 +141,7 @@ def _in_words(progress: Progress) -> str:
     return f"{progress.in_flight:,} in flight{failed}"
 
 
-def _show_logs(plan: Plan, console: Console) -> bool:
+def _show_logs(fleet: Fleet, plan: Plan, console: Console) -> bool:
     """Let `reconstruct` show the logs, say what to try next, and return whether it could."""
     for arguments in (["summary"], ["show", "--slowest"]):
         command = [*arguments, str(plan.folder)]
@@ -151,8 +151,11 @@ def _show_logs(plan: Plan, console: Console) -> bool:
             console.print(f"Error: reconstruct ended with exit code {code.returncode}", style="red")
             return False
     folder = shlex.quote(str(plan.folder))
+    console.print("\nNext:")
+    if fleet.startup_trace_id is not None:
+        trace_id = fleet.startup_trace_id[:8]
+        console.print(f"  reconstruct show {trace_id} {folder}    how the servers started")
     console.print(
-        "\nNext:\n"
         f"  reconstruct doctor {folder}      what is broken, and where\n"
         f"  reconstruct rollouts {folder}    every rollout, the slowest first\n"
         f"  reconstruct export otlp {folder} --endpoint http://localhost:4317\n"

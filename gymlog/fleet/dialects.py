@@ -79,11 +79,16 @@ def read_reply(request: ModelRequest) -> Reply:
 class Dialect:
     """How one API says a reply."""
 
-    span_name: str
+    name: str
     whole: Callable[[Reply], JsonObject]
     """The body of an answer that is not streamed."""
     events: Callable[[Reply], list[str]]
     """The data of each server-sent event of one that is."""
+
+    @property
+    def span_name(self) -> str:
+        """The span of a call."""
+        return f"gym.model.{self.name}"
 
 
 def _response(reply: Reply) -> JsonObject:
@@ -129,5 +134,5 @@ def _completion_events(reply: Reply) -> list[str]:
     return [*(json.dumps(chunk) for chunk in chunks), "[DONE]"]
 
 
-RESPONSES: Final = Dialect("gym.model.responses", _response, _response_events)
-CHAT: Final = Dialect("gym.model.chat_completions", _completion, _completion_events)
+RESPONSES: Final = Dialect("responses", _response, _response_events)
+CHAT: Final = Dialect("chat_completions", _completion, _completion_events)

@@ -19,6 +19,7 @@ import aiohttp
 
 from gymlog import (
     GymSpanGroup,
+    clock,
     init_telemetry,
     managed_span,
     request,
@@ -27,6 +28,8 @@ from gymlog import (
 )
 from gymlog.fleet.lifeline import Lifeline, exit_on_signals
 from gymlog.fleet.progress import Progress
+from gymlog.metrics import instruments
+from gymlog.metrics.instruments import QUEUE_WAIT_DURATION, ROLLOUTS_COMPLETED
 
 __all__ = ["Driver", "Rollout", "rollouts"]
 
@@ -81,6 +84,7 @@ class Driver:
         self.progress = Progress()
         self._url = f"{environment}/run"
         self._timeout_seconds = timeout_seconds
+        self._began_ns = 0
 
     async def run(self, todo: Iterator[Rollout], *, concurrency: int) -> None:
         """Run all rollouts of `todo`, at most `concurrency` at a time."""
@@ -89,12 +93,15 @@ class Driver:
             for rollout in todo:  # shared: each takes the next
                 await self._run_one(rollout)
 
+        self._began_ns = clock.monotonic_ns()
         with managed_span(GymSpanGroup.JOB, "gym.job"):
             async with asyncio.TaskGroup() as group:
                 for _ in range(concurrency):
                     group.create_task(work())
 
     async def _run_one(self, rollout: Rollout) -> None:
+        if instruments.are_on:
+            QUEUE_WAIT_DURATION.record_since(self._began_ns, ("rollout_driver",))
         self.progress.in_flight += 1
         try:
             with rollout_context(rollout.id):
@@ -103,6 +110,8 @@ class Driver:
                     _log.warning("rollout %s failed: %s", rollout.id, failure)
         finally:
             self.progress.in_flight -= 1
+        if instruments.are_on:
+            ROLLOUTS_COMPLETED.add(1, ("success" if failure is None else "failure",))
         if failure is None:
             self.progress.done += 1
         else:

@@ -32,7 +32,7 @@ def main() -> None:
     def app(_url: str) -> FastAPI:
         return make_app(arguments.agent)
 
-    serve(arguments, app, name="environment", server_type="environment_servers")
+    serve(arguments, app, name="environment")
 
 
 if __name__ == "__main__":

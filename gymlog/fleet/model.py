@@ -16,10 +16,12 @@ from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 from opentelemetry.trace import Span
 
-from gymlog import GymSpanGroup, managed_span, safe_set_span_attributes
+from gymlog import GymSpanGroup, clock, managed_span, safe_set_span_attributes
 from gymlog.fleet.calls import JsonObject
 from gymlog.fleet.dialects import CHAT, RESPONSES, Dialect, ModelRequest, Reply, read_reply
 from gymlog.fleet.serving import serve, server_parser
+from gymlog.metrics import instruments
+from gymlog.metrics.instruments import MODEL_CALL_DURATION, MODEL_TIME_TO_FIRST_BYTE, timed
 from gymlog.semconv import (
     GEN_AI_OPERATION_NAME,
     GEN_AI_REQUEST_MODEL,
@@ -29,6 +31,7 @@ from gymlog.semconv import (
 
 __all__ = ["latency_seconds", "make_app"]
 
+_SERVER_NAME: Final = "model"
 _MEDIAN_SECONDS: Final = 0.4
 _SIGMA: Final = 0.4
 
@@ -68,8 +71,10 @@ def make_app(*, latency_scale: float = 1.0, hanging_call: int = 0) -> FastAPI:
             return StreamingResponse(
                 _stream(reply, dialect, seconds), media_type="text/event-stream"
             )
-        with _model_span(reply, dialect) as span:
+        began_ns = clock.monotonic_ns()
+        with _timed(dialect), _model_span(reply, dialect) as span:
             await _infer(seconds)
+            _measure_first_byte(dialect, began_ns)
             safe_set_span_attributes(span, _usage(reply))
             return dialect.whole(reply)
 
@@ -79,9 +84,12 @@ def make_app(*, latency_scale: float = 1.0, hanging_call: int = 0) -> FastAPI:
 async def _stream(reply: Reply, dialect: Dialect, seconds: float) -> AsyncIterator[str]:
     """Yield the answer's events over the time it takes; the span lasts as long."""
     events = dialect.events(reply)
-    with _model_span(reply, dialect) as span:
-        for event in events:
+    began_ns = clock.monotonic_ns()
+    with _timed(dialect), _model_span(reply, dialect) as span:
+        for number, event in enumerate(events):
             await _infer(seconds / len(events))
+            if number == 0:
+                _measure_first_byte(dialect, began_ns)
             yield f"data: {event}\n\n"
         safe_set_span_attributes(span, _usage(reply))
 
@@ -92,6 +100,15 @@ def _model_span(reply: Reply, dialect: Dialect) -> AbstractContextManager[Span |
         GEN_AI_REQUEST_MODEL: reply.model,
     }
     return managed_span(GymSpanGroup.MODEL_CALL, dialect.span_name, **attributes)
+
+
+def _timed(dialect: Dialect) -> AbstractContextManager[None]:
+    return timed(MODEL_CALL_DURATION, dialect.name, _SERVER_NAME)
+
+
+def _measure_first_byte(dialect: Dialect, began_ns: int) -> None:
+    if instruments.are_on:
+        MODEL_TIME_TO_FIRST_BYTE.record_since(began_ns, (dialect.name, _SERVER_NAME))
 
 
 def _usage(reply: Reply) -> dict[str, int]:
@@ -118,7 +135,7 @@ def main() -> None:
     def app(_url: str) -> FastAPI:
         return make_app(latency_scale=arguments.latency_scale, hanging_call=arguments.hanging_call)
 
-    serve(arguments, app, name="model", server_type="responses_api_models")
+    serve(arguments, app, name=_SERVER_NAME)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-__all__ = ["FAULT_MEANINGS", "Fault", "Plan"]
+__all__ = ["FAULT_MEANINGS", "SERVER_TYPES", "Fault", "Plan"]
 
 _SLOWDOWN: Final = 5
 _HANGING_CALL: Final = 3
@@ -33,6 +33,14 @@ FAULT_MEANINGS: Final = {
     Fault.BYPASS: "the agent calls the model without gymlog.request, so traces break",
 }
 
+SERVER_TYPES: Final = {
+    "environment": "environment_servers",
+    "agent": "responses_api_agents",
+    "resources": "resources_servers",
+    "model": "responses_api_models",
+}
+"""Module of `gymlog.fleet` -> what kind of server it is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -49,12 +57,14 @@ class Plan:
     has_telemetry: bool = True
     span_groups: str = "per_rollout"
     latency_scale: float = 1.0
+    ready_seconds: float = 60.0
+    """How long a server may take until it answers."""
     grace_seconds: float = 10.0
     """How long the processes may take to stop before they are killed."""
 
     def servers(self) -> dict[str, str]:
         """Return the module of `gymlog.fleet` that each server runs, by the name of its log."""
-        names = {name: name for name in ("environment", "agent", "resources", "model")}
+        names = {name: name for name in SERVER_TYPES}
         return names | ({"model-2": "model"} if Fault.SLOW_HOST in self.faults else {})
 
     def server_options(self, urls: Mapping[str, str]) -> dict[str, list[str]]:

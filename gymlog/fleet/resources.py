@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from gymlog import GymSpanGroup, managed_span
 from gymlog.fleet.calls import JsonObject
 from gymlog.fleet.serving import serve, server_parser
+from gymlog.metrics.instruments import VERIFY_DURATION, VERIFY_SUCCESS_RATE, timed
 
 __all__ = ["make_app"]
 
@@ -53,7 +54,10 @@ def make_app(*, latency_scale: float = 1.0, failing_every: int = 0) -> FastAPI:
 
     @app.post("/verify")
     async def verify(request: VerifyRequest) -> JsonObject:
-        with managed_span(GymSpanGroup.VERIFY, "gym.verify"):
+        with (
+            managed_span(GymSpanGroup.VERIFY, "gym.verify"),
+            timed(VERIFY_DURATION, share=VERIFY_SUCCESS_RATE),
+        ):
             await asyncio.sleep(_VERIFY_SECONDS * latency_scale)
             reward = float("celsius" in request.last_words)
             return {"response": request.response, "reward": reward}
@@ -73,7 +77,7 @@ def main() -> None:
             latency_scale=arguments.latency_scale, failing_every=arguments.failing_every
         )
 
-    serve(arguments, app, name="resources", server_type="resources_servers")
+    serve(arguments, app, name="resources")
 
 
 if __name__ == "__main__":

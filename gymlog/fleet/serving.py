@@ -1,8 +1,8 @@
 """How every server of the fleet runs: telemetry on, the application served, telemetry off.
 
 `serve` is the part to copy: `init_telemetry` once per process, `instrument_fastapi` once per
-application, `shutdown_telemetry` at the end. The rest takes over the socket that the supervisor
-has bound, and tells it when this process is ready.
+application, `shutdown_telemetry` at the end, and the stages of the start in between. The rest
+takes over the socket that the supervisor has bound, and tells it when this process is ready.
 """
 
 import argparse
@@ -13,8 +13,9 @@ from typing import Final
 import uvicorn
 from fastapi import FastAPI
 
-from gymlog import init_telemetry, instrument_fastapi, shutdown_telemetry
+from gymlog import ServerStartup, init_telemetry, instrument_fastapi, shutdown_telemetry
 from gymlog.fleet.lifeline import Lifeline, exit_on_signals
+from gymlog.fleet.plan import SERVER_TYPES
 from gymlog.fleet.sockets import BACKLOG, listen, local_url
 from gymlog.semconv import WORKER
 
@@ -39,39 +40,48 @@ def serve(
     make_app: Callable[[str], FastAPI],
     *,
     name: str,
-    server_type: str,
 ) -> None:
     """Serve `make_app(own URL)` until a signal comes or the supervisor is gone."""
     exit_on_signals()
-    lifeline = Lifeline(arguments.lifeline_fd)
-    if arguments.socket_fd is None:
-        listener = listen(arguments.port)
-    else:
-        listener = socket.socket(fileno=arguments.socket_fd)
+    server_type = SERVER_TYPES[name]
+    with ServerStartup.from_environment(name, server_type) as startup:
+        startup.stage("init_server")
+        lifeline = Lifeline(arguments.lifeline_fd)
+        if arguments.socket_fd is None:
+            listener = listen(arguments.port)
+        else:
+            listener = socket.socket(fileno=arguments.socket_fd)
 
-    init_telemetry(name, server_type, {WORKER: True} if arguments.worker else None)
-    try:
-        app = make_app(local_url(listener))
-        instrument_fastapi(app)
-        config = uvicorn.Config(
-            app,
-            access_log=False,
-            log_level="warning",
-            backlog=BACKLOG,
-            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        )
-        _Server(config, lifeline).run(sockets=[listener])
-    finally:
-        shutdown_telemetry()
+        startup.stage("init_telemetry")
+        init_telemetry(name, server_type, {WORKER: True} if arguments.worker else None)
+        try:
+            startup.stage("setup_webserver")
+            app = make_app(local_url(listener))
+            startup.stage("configure_app")
+            instrument_fastapi(app)
+            config = uvicorn.Config(
+                app,
+                access_log=False,
+                log_level="warning",
+                backlog=BACKLOG,
+                timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            )
+            startup.stage("uvicorn_startup")
+            _Server(config, lifeline, startup).run(sockets=[listener])
+        finally:
+            shutdown_telemetry()
 
 
 class _Server(uvicorn.Server):
-    """uvicorn that tells the lifeline when it serves."""
+    """uvicorn that says when it serves."""
 
-    def __init__(self, config: uvicorn.Config, lifeline: Lifeline) -> None:
+    def __init__(self, config: uvicorn.Config, lifeline: Lifeline, startup: ServerStartup) -> None:
         super().__init__(config)
         self._lifeline = lifeline
+        self._startup = startup
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
-        self._lifeline.tell(is_ready=True)
+        if self.started:
+            self._startup.ready()
+            self._lifeline.tell(is_ready=True)

@@ -3,7 +3,8 @@
 It binds each server's port before it starts anything, so that every process can be told all
 addresses at once. Each process has a session of its own (a Ctrl-C in the terminal reaches the
 supervisor alone), writes straight into its own file, and holds one end of a lifeline, by which it
-also ends when the supervisor is killed.
+also ends when the supervisor is killed. What the supervisor itself writes, the trace of the start,
+goes to a file too: its stdout is the user's.
 """
 
 import asyncio
@@ -16,17 +17,26 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO
 
-from gymlog import TelemetryConfig, configure_telemetry_env
-from gymlog.errors import FleetError
-from gymlog.fleet.plan import Fault, Plan
+from gymlog import (
+    StartupTrace,
+    TelemetryConfig,
+    configure_telemetry_env,
+    get_telemetry,
+    init_telemetry,
+    shutdown_telemetry,
+)
+from gymlog.errors import FleetError, FleetTimeoutError
+from gymlog.fleet.plan import SERVER_TYPES, Fault, Plan
 from gymlog.fleet.progress import Progress
 from gymlog.fleet.sockets import listen, local_url, raise_open_files_limit
+from gymlog.startup import StartingServer
+
+if TYPE_CHECKING:
+    from gymlog.observers.memory import MemoryProfiler
 
 __all__ = ["Fleet"]
-
-_READY_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +64,46 @@ class Fleet:
         self._members: list[_Member] = []
         self._urls: dict[str, str] = {}
         self._environ: dict[str, str] = {}
+        self._log: BinaryIO | None = None
+        self._profiler: MemoryProfiler | None = None
+        self.startup_trace_id: str | None = None
+        """The trace of the start, once all servers are ready; None when it is not written."""
 
     async def start(self) -> None:
-        """Start the servers and wait until each of them serves; raises FleetError."""
-        plan = self._plan
+        """Start the servers and wait until each of them answers; raises FleetError."""
+        with StartupTrace() as startup:
+            startup.stage("load_config")
+            self._prepare()
+            startup.stage("init_telemetry")
+            self._init_telemetry()
+            startup.stage("spawn_servers")
+            starting = await self._spawn_servers(startup)
+            startup.stage("wait_for_servers")
+            await asyncio.gather(*(self._until_ready(*one) for one in starting.items()))
+            self.startup_trace_id = startup.trace_id
+        self._profile_memory()
+
+    def _prepare(self) -> None:
+        folder = self._plan.folder
         try:
-            plan.folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise FleetError(f"logs cannot go to {plan.folder}: {error.strerror}") from error
+            raise FleetError(f"logs cannot go to {folder}: {error.strerror}") from error
         raise_open_files_limit()
-        self._environ = _environ(plan)
+        self._environ = _environ(self._plan)
+
+    def _init_telemetry(self) -> None:
+        """Switch telemetry on in this process too, with its lines in a file like the others'."""
+        if self._plan.has_telemetry:
+            self._log = _append(self._plan.folder / "supervisor.log")
+            os.environ.update(self._environ)
+            init_telemetry("supervisor", "supervisor", fd=self._log.fileno())
+
+    async def _spawn_servers(self, startup: StartupTrace) -> dict[str, StartingServer]:
+        """Start every process of the servers; return the servers by the names of their logs."""
+        plan = self._plan
         servers = plan.servers()
+        starting: dict[str, StartingServer] = {}
         # Ours are closed as soon as the servers have theirs: else a caller of a killed server
         # would wait in the queue of a socket that nobody serves.
         with ExitStack() as ours:
@@ -72,10 +111,29 @@ class Fleet:
             self._urls = {log_name: local_url(own[0]) for log_name, own in sockets.items()}
             options = plan.server_options(self._urls)
             for log_name, module in servers.items():
+                server = starting[log_name] = startup.server(log_name, SERVER_TYPES[module])
                 for listener in sockets[log_name]:
-                    await self._spawn(module, log_name, options[log_name], listener)
-        await asyncio.gather(*(self._until_ready(member) for member in self._members))
-        await asyncio.gather(*(_check_health(name, url) for name, url in self._urls.items()))
+                    await self._spawn(
+                        module, log_name, options[log_name], listener=listener, server=server
+                    )
+        return starting
+
+    def _profile_memory(self) -> None:
+        """Sample the memory of the host and of the servers, when the settings ask for that."""
+        handle = get_telemetry()
+        if handle is None or not handle.config.metrics_enabled:
+            return
+        profiling = handle.config.memory_profiling
+        if not profiling.enabled:
+            return
+        from gymlog.observers.memory import MemoryProfiler, ServerProcess
+
+        modules = self._plan.servers()
+        self._profiler = MemoryProfiler(handle.meter, profiling.interval_seconds)
+        self._profiler.start(
+            ServerProcess(member.name, SERVER_TYPES[modules[member.name]], member.process.pid)
+            for member in self._members
+        )
 
     async def drive(self) -> AsyncIterator[Progress]:
         """Run the rollouts; yield how far they are several times a second, last the result.
@@ -107,6 +165,8 @@ class Fleet:
 
         When it is cancelled, it kills at once.
         """
+        if self._profiler is not None:
+            self._profiler.stop()
         try:
             for number in (signal.SIGINT, signal.SIGTERM):
                 alive = self._alive()
@@ -125,23 +185,30 @@ class Fleet:
                 with suppress(OSError):
                     await member.writer.wait_closed()
             self._members.clear()
+            if self._log is not None:
+                shutdown_telemetry()
+                self._log.close()
+                self._log = None
 
     async def _spawn(
         self,
         module: str,
         log_name: str,
         options: Sequence[str],
+        *,
         listener: socket.socket | None = None,
+        server: StartingServer | None = None,
     ) -> _Member:
         """Start `python -m gymlog.fleet.<module>` with its stdout and stderr in files."""
         ours, theirs = socket.socketpair()
         inherited = [theirs.fileno()]
         command = [sys.executable, "-m", f"gymlog.fleet.{module}", *options]
         command += [f"--lifeline-fd={theirs.fileno()}"]
+        is_worker = listener is not None and self._plan.workers > 1
         if listener is not None:
             inherited.append(listener.fileno())
-            command += [f"--socket-fd={listener.fileno()}"]
-            command += ["--worker"] if self._plan.workers > 1 else []
+            command += [f"--socket-fd={listener.fileno()}", *(["--worker"] if is_worker else [])]
+        handed = server.environment(is_worker=is_worker) if server is not None else {}
         with ExitStack() as stack:
             stack.enter_context(theirs)
             process = await asyncio.create_subprocess_exec(
@@ -151,24 +218,34 @@ class Fleet:
                 stderr=stack.enter_context(_append(self._stderr(log_name))),
                 pass_fds=inherited,
                 start_new_session=True,
-                env=self._environ,
+                env=self._environ | handed,
             )
         reader, writer = await asyncio.open_connection(sock=ours)
         ended = asyncio.create_task(process.wait())
         member = _Member(log_name, process, ended, reader, writer)
         self._members.append(member)
+        if server is not None:
+            ended.add_done_callback(lambda _: self._server_ended(log_name, server))
         return member
 
-    async def _until_ready(self, member: _Member) -> None:
-        try:
-            async with asyncio.timeout(_READY_SECONDS):
-                if not await member.reader.readline():
-                    raise await self._early_end(member)
-        except TimeoutError:
-            raise FleetError(
-                f"{member.name} was not ready after {_READY_SECONDS:g} s; "
-                f"see {self._stderr(member.name)}"
-            ) from None
+    def _server_ended(self, name: str, server: StartingServer) -> None:
+        if not any(member.name == name for member in self._alive()):
+            server.stopped()
+
+    async def _until_ready(self, name: str, server: StartingServer) -> None:
+        """Wait until each process of a server says that it serves, then until one answers."""
+        limit = self._plan.ready_seconds
+        with server:
+            try:
+                async with asyncio.timeout(limit):
+                    for member in self._members:
+                        if member.name == name and not await member.reader.readline():
+                            raise await self._early_end(member)
+                    await _check_health(name, self._urls[name])
+            except TimeoutError:
+                raise FleetTimeoutError(
+                    f"{name} was not ready after {limit:g} s; see {self._stderr(name)}"
+                ) from None
 
     async def _early_end(self, member: _Member) -> FleetError:
         """Return the error for a process that is over too early, with its own last words."""
@@ -206,7 +283,9 @@ def _environ(plan: Plan) -> dict[str, str]:
         )
     # A server that is to be killed says at once what it begins, so that all it had open is known.
     after = "0" if Fault.KILL in plan.faults else "1"
-    return {"GYMLOG_SPAN_START_AFTER_SECONDS": after, **os.environ, **switch}
+    # What the supervisor would say of itself would stand in the midst of the demo's own words.
+    defaults = {"GYMLOG_SPAN_START_AFTER_SECONDS": after, "GYMLOG_VERBOSE": "0"}
+    return {**defaults, **os.environ, **switch}
 
 
 def _bind(workers: int, stack: ExitStack) -> list[socket.socket]:
@@ -223,16 +302,16 @@ def _append(path: Path) -> BinaryIO:
 
 
 async def _check_health(name: str, url: str) -> None:
-    """Ask a server that said it is ready for its health, as an outsider would."""
+    """Ask a server that said it is ready for its health, as an outsider would.
+
+    Waits for the answer as long as it takes; raises FleetError when it is no good one.
+    """
     address = url.removeprefix("http://")
     host, _, port = address.partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     try:
         writer.write(f"GET /health HTTP/1.1\r\nHost: {address}\r\n\r\n".encode())
-        async with asyncio.timeout(_READY_SECONDS):
-            status_line = await reader.readline()
-    except TimeoutError:
-        raise FleetError(f"{name} at {url} does not answer GET /health") from None
+        status_line = await reader.readline()
     finally:
         writer.close()
     if b" 200 " not in status_line:
