@@ -8,7 +8,7 @@ and a call site of a process with telemetry off needs none of them either.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from gymlog.binding import bind
+from gymlog.binding import bind, carried, carrier
 from gymlog.environment import is_telemetry_env_enabled, is_telemetry_metrics_enabled
 from gymlog.errors import GymlogError, InvalidRolloutIdError
 from gymlog.rollout import current_rollout_id, rollout_context, rollout_id_from_body, rollout_path
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
         memory_profiling_config_from_env,
         telemetry_config_from_global_config,
     )
+    from gymlog.observers import watch_event_loop
     from gymlog.server import instrument_fastapi
+    from gymlog.startup import ServerStartup, StartupTrace
 
 __all__ = [
     "TELEMETRY_KEY_NAME",
@@ -39,10 +41,14 @@ __all__ = [
     "GymlogError",
     "InvalidRolloutIdError",
     "MemoryProfilingConfig",
+    "ServerStartup",
     "SpanGroup",
+    "StartupTrace",
     "TelemetryConfig",
     "TelemetryHandle",
     "bind",
+    "carried",
+    "carrier",
     "configure_telemetry_env",
     "current_rollout_id",
     "get_telemetry",
@@ -62,18 +68,22 @@ __all__ = [
     "span_cm",
     "telemetry_config_from_global_config",
     "trace_fn",
+    "watch_event_loop",
 ]
 
 _LAZY: Final = {
     "TELEMETRY_KEY_NAME": "config",
     "MemoryProfilingConfig": "config",
+    "ServerStartup": "startup",
+    "StartupTrace": "startup",
     "TelemetryConfig": "config",
     "instrument_fastapi": "server",
     "memory_profiling_config_from_env": "config",
     "request": "client",
     "telemetry_config_from_global_config": "config",
+    "watch_event_loop": "observers",
 }
-"""Names that need more than the standard library -> their module."""
+"""Names that need more than a call site does -> their module."""
 
 
 def __getattr__(name: str) -> Any:  # Any: whichever of the names

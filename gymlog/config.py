@@ -66,7 +66,7 @@ class TelemetryConfig(BaseModel):
     logs_enabled: bool = False
     """Write the program's log records, with trace and span id."""
     exporter: str = "console"
-    """Where records go: `console` is one JSON line each on stdout."""
+    """Where records go: `console` is one JSON line each on stdout, `otlp` a receiver; or both."""
     otlp_endpoint: str | None = None
     """OTEL_EXPORTER_OTLP_ENDPOINT."""
     otlp_protocol: str | None = None

@@ -11,3 +11,7 @@ class InvalidRolloutIdError(GymlogError, ValueError):
 
 class FleetError(GymlogError, RuntimeError):
     """The example fleet could not start, or a server of it failed."""
+
+
+class FleetTimeoutError(FleetError, TimeoutError):
+    """A server of the example fleet took too long to be ready."""

@@ -117,14 +117,17 @@ def explain(environ: Mapping[str, str]) -> Explanation:
     )
 
 
-def self_report(resource: Mapping[str, object] | None) -> str:
-    """Return the sentence of a process that has started; `resource` is None when it is off."""
+def self_report(resource: Mapping[str, object] | None, fd: int = 1) -> str:
+    """Return the sentence of a process that has started; `resource` is None when it is off.
+
+    `fd` is where its lines go.
+    """
     is_on, why = _switch(os.environ)
     if resource is None or not is_on:
         return f"telemetry is off: {why}"
     groups = ", ".join(sorted(open_now())) or "none"
     return (
-        f"telemetry is on: {why}; span groups {groups}; lines go to {_kind_of(1)}; "
+        f"telemetry is on: {why}; span groups {groups}; lines go to {_kind_of(fd)}; "
         f"run id {resource.get(RUN_ID, '-')}; service name {resource.get(SERVICE_NAME)}"
     )
 

@@ -113,6 +113,8 @@ PROCESS: Final = (
     Field("spans_written", _INT, "span records written so far", required=True),
     Field("records_dropped", _INT, "records that could not be written so far", required=True),
     Field("open_spans", _INT, "spans open now", required=True),
+    Field("export_dropped", _INT, "records without room, or time at the end, for OTLP so far"),
+    Field("export_failed", _INT, "records and points that no OTLP receiver took so far"),
     Field("resource", _OBJECT, "attributes: the whole resource", required=True),
 )
 """Who writes here: at start, every interval, after a fork, at a clean stop."""

@@ -68,7 +68,7 @@ class ServiceInstance:
         """
         self.spans_ended = 0
         self._attributes |= {
-            SERVICE_INSTANCE_ID: new_span_id()[:_INSTANCE_ID_DIGITS],
+            SERVICE_INSTANCE_ID: self._new_instance_id(),
             PROCESS_PID: os.getpid(),
             PROCESS_PARENT_PID: os.getppid(),
         }
@@ -80,6 +80,9 @@ class ServiceInstance:
         """Whether an opened span needs `opened_with_care`; false in a process that is under way."""
         self._stopped_at: tuple[int, int] | None = None
         self._reported_at = clock.monotonic_ns()
+
+    def _new_instance_id(self) -> str:
+        return new_span_id()[:_INSTANCE_ID_DIGITS]
 
     @property
     def resource(self) -> Mapping[str, Any]:  # Any: one JSON value
@@ -105,6 +108,9 @@ class ServiceInstance:
         if self._sweeper is not None:
             self._sweeper.stop()
             self._sweeper = None
+        grant = getattr(self.sink.file, "grant", None)
+        if grant is not None:
+            grant()
         self.say_stopped()
         self._is_over = self.is_careful = True
 
@@ -119,6 +125,10 @@ class ServiceInstance:
         if self._stopped_at != now:
             self._stopped_at = now
             self._write_process("stopped")
+
+    def went_on(self) -> None:
+        """Take note that something else than a span was written: `stopped` is said again."""
+        self._stopped_at = None
 
     def opened_with_care(self, span: "Span") -> None:
         """Do what an opened span asks for while `is_careful`."""

@@ -27,12 +27,20 @@ __all__ = [
     "ATTRIBUTE_COUNT_LIMIT",
     "EVENT_ATTRIBUTE_COUNT_LIMIT",
     "EVENT_COUNT_LIMIT",
+    "EVENT_LOOP_STALL_SECONDS",
     "FIELDS",
     "HANDLE_SIGTERM",
     "HTTP_ATTRIBUTES",
+    "KEEP_ERRORS",
     "LINE_MAX_BYTES",
     "LINK_ATTRIBUTE_COUNT_LIMIT",
     "LINK_COUNT_LIMIT",
+    "METRICS_EXEMPLAR_FILTER",
+    "METRIC_EXPORT_INTERVAL",
+    "METRIC_EXPORT_TIMEOUT",
+    "OTLP_BATCHES",
+    "OTLP_PROTOCOLS",
+    "OTLP_TIMEOUTS",
     "PROCESS_INTERVAL_SECONDS",
     "PROPAGATE_TO",
     "RESOURCE_ATTRIBUTES",
@@ -47,6 +55,7 @@ __all__ = [
     "VALUE_LENGTH_LIMIT",
     "VERBOSE",
     "WRITE_WAIT_SECONDS",
+    "BatchSettings",
     "Ignored",
     "Setting",
 ]
@@ -126,6 +135,13 @@ def _ratio(text: str) -> float:
     return ratio
 
 
+def _at_least_one(text: str) -> int:
+    count = as_count(text)
+    if not count:
+        raise NotAcceptedError("a whole number, 1 or more")
+    return count
+
+
 _SECONDS: Final = as_number(above=0)
 
 FIELDS: Final[dict[str, Setting[Any]]] = {  # Any: of whichever type the field has
@@ -154,7 +170,10 @@ FIELDS: Final[dict[str, Setting[Any]]] = {  # Any: of whichever type the field h
         variables_of("LOGS_ENABLED"), as_bool, "write the program's log records", default=False
     ),
     "exporter": Setting(
-        variables_of("EXPORTER"), as_choices("console"), "where records go", default="console"
+        variables_of("EXPORTER"),
+        as_choices("console", "otlp"),
+        "where records go",
+        default="console",
     ),
     "otlp_endpoint": Setting(
         ("OTEL_EXPORTER_OTLP_ENDPOINT",), as_text, "where an OTLP exporter sends", default=None
@@ -210,6 +229,12 @@ WRITE_WAIT_SECONDS: Final = Setting(
     "how long a full pipe may hold up the program before lines are dropped",
     default=0.25,
 )
+EVENT_LOOP_STALL_SECONDS: Final = Setting(
+    ("GYMLOG_EVENT_LOOP_STALL_SECONDS",),
+    as_number(),
+    "how long an event loop may not run before a log line says where it is stuck; 0 never",
+    default=1.0,
+)
 PROPAGATE_TO: Final = Setting(
     ("GYMLOG_PROPAGATE_TO",),
     as_text,
@@ -237,6 +262,12 @@ HANDLE_SIGTERM: Final = Setting(
     as_bool,
     "write what is open when SIGTERM would end the process at once",
     default=True,
+)
+KEEP_ERRORS: Final = Setting(
+    ("GYMLOG_KEEP_ERRORS",),
+    as_bool,
+    "write a span that ends in an error also when its trace is not sampled",
+    default=False,
 )
 VERBOSE: Final = Setting[bool | None](
     ("GYMLOG_VERBOSE",),
@@ -273,6 +304,25 @@ SAMPLER_ARGUMENT: Final = Setting(
     ("OTEL_TRACES_SAMPLER_ARG",), _ratio, "the share of traces of a ratio sampler", default=1.0
 )
 
+METRIC_EXPORT_INTERVAL: Final = Setting(
+    ("OTEL_METRIC_EXPORT_INTERVAL",),
+    as_number(above=0),
+    "milliseconds between collections of metrics",
+    default=10_000.0,
+)
+METRIC_EXPORT_TIMEOUT: Final = Setting(
+    ("OTEL_METRIC_EXPORT_TIMEOUT",),
+    as_number(above=0),
+    "milliseconds that a collection of metrics may take",
+    default=30_000.0,
+)
+METRICS_EXEMPLAR_FILTER: Final = Setting(
+    ("OTEL_METRICS_EXEMPLAR_FILTER",),
+    as_choice("always_on", "always_off", "trace_based"),
+    "which measurements may lead to their trace",
+    default="trace_based",
+)
+
 _ANY_COUNT: Final = "OTEL_ATTRIBUTE_COUNT_LIMIT"
 
 VALUE_LENGTH_LIMIT: Final = Setting(
@@ -300,26 +350,102 @@ LINK_ATTRIBUTE_COUNT_LIMIT: Final = Setting(
     ("OTEL_LINK_ATTRIBUTE_COUNT_LIMIT", _ANY_COUNT), as_count, "attributes of a link", default=128
 )
 
+OTLP_PROTOCOLS: Final = {
+    signal: Setting(
+        (f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"),
+        as_choice("grpc", "http/protobuf"),
+        f"how {signal} are sent over OTLP",
+        default="grpc",
+    )
+    for signal in ("traces", "metrics", "logs")
+}
+"""By signal."""
+
+OTLP_TIMEOUTS: Final = {
+    signal: Setting(
+        (f"OTEL_EXPORTER_OTLP_{signal.upper()}_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"),
+        _SECONDS,
+        f"seconds that a request with {signal} may take, retries included",
+        default=10.0,
+    )
+    for signal in ("traces", "metrics", "logs")
+}
+"""By signal; in seconds, as OpenTelemetry's exporters for Python take them."""
+
+
+class BatchSettings(NamedTuple):
+    """How records of one signal wait, and go together."""
+
+    max_queue_size: Setting[int]
+    max_export_batch_size: Setting[int]
+    schedule_delay_ms: Setting[float]
+    export_timeout_ms: Setting[float]
+
+
+def _batches(prefix: str, what: str, delay_ms: float) -> BatchSettings:
+    return BatchSettings(
+        Setting(
+            (f"OTEL_{prefix}_MAX_QUEUE_SIZE",),
+            _at_least_one,
+            f"{what} that may wait for OTLP; further ones are dropped and counted",
+            default=2048,
+        ),
+        Setting(
+            (f"OTEL_{prefix}_MAX_EXPORT_BATCH_SIZE",),
+            _at_least_one,
+            f"{what} of an OTLP request at most",
+            default=512,
+        ),
+        Setting(
+            (f"OTEL_{prefix}_SCHEDULE_DELAY",),
+            as_number(0),
+            f"ms after which {what} are sent even if they fill no request",
+            default=delay_ms,
+        ),
+        Setting(
+            (f"OTEL_{prefix}_EXPORT_TIMEOUT",),
+            _SECONDS,
+            f"ms that a request with {what} may take, where the exporter's timeout is longer",
+            default=30_000.0,
+        ),
+    )
+
+
+OTLP_BATCHES: Final = {
+    "traces": _batches("BSP", "spans", 5_000.0),
+    "logs": _batches("BLRP", "log records", 1_000.0),
+}
+"""By signal."""
+
 SETTINGS: Final[tuple[Setting[Any], ...]] = (  # Any: of whichever type each has
     *FIELDS.values(),
     SPAN_START_AFTER_SECONDS,
     PROCESS_INTERVAL_SECONDS,
     LINE_MAX_BYTES,
     WRITE_WAIT_SECONDS,
+    EVENT_LOOP_STALL_SECONDS,
     PROPAGATE_TO,
     TRACE_HEALTH,
     HTTP_ATTRIBUTES,
     SILENT_SCOPES,
     HANDLE_SIGTERM,
+    KEEP_ERRORS,
     VERBOSE,
     SDK_DISABLED,
     RESOURCE_ATTRIBUTES,
     SAMPLER,
     SAMPLER_ARGUMENT,
+    METRIC_EXPORT_INTERVAL,
+    METRIC_EXPORT_TIMEOUT,
+    METRICS_EXEMPLAR_FILTER,
     VALUE_LENGTH_LIMIT,
     ATTRIBUTE_COUNT_LIMIT,
     EVENT_COUNT_LIMIT,
     LINK_COUNT_LIMIT,
     EVENT_ATTRIBUTE_COUNT_LIMIT,
     LINK_ATTRIBUTE_COUNT_LIMIT,
+    *OTLP_PROTOCOLS.values(),
+    *OTLP_TIMEOUTS.values(),
+    *OTLP_BATCHES["traces"],
+    *OTLP_BATCHES["logs"],
 )

@@ -7,11 +7,13 @@ A supervisor calls `configure_telemetry_env` before it starts its servers; each 
 import atexit
 import os
 import signal
+import sys
 import threading
+import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import FrameType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from gymlog import settings, sites, span_groups
 from gymlog.environment import as_bool, as_text, is_telemetry_env_enabled, read, read_setting
@@ -19,14 +21,20 @@ from gymlog.notices import notice
 
 if TYPE_CHECKING:
     from opentelemetry import metrics, trace
+    from opentelemetry.sdk.metrics.export import MetricExporter
 
     from gymlog.config import TelemetryConfig
+    from gymlog.metrics.collector import Collector
+    from gymlog.otlp.tee import ExportingSink
     from gymlog.samplers import Sampler
+    from gymlog.service import ServiceInstance
+    from gymlog.sink import Sink
     from gymlog.tracer import TracerProvider
     from gymlog.values import Limits
 
 __all__ = [
     "TelemetryHandle",
+    "before_shutdown",
     "configure_telemetry_env",
     "get_telemetry",
     "init_telemetry",
@@ -39,9 +47,16 @@ _RUN_ID_VARIABLE: Final = "NEMO_GYM_OTEL_RUN_ID"
 class TelemetryHandle:
     """What is on in this process."""
 
-    def __init__(self, provider: "TracerProvider", config: "TelemetryConfig") -> None:
+    def __init__(
+        self,
+        provider: "TracerProvider",
+        config: "TelemetryConfig",
+        collector: "Collector | None" = None,
+    ) -> None:
         self._provider = provider
         self.config = config
+        self.collector = collector
+        """What collects metrics; None without them."""
 
     @property
     def tracer(self) -> "trace.Tracer":
@@ -57,10 +72,12 @@ class TelemetryHandle:
 
     @property
     def meter(self) -> "metrics.Meter":
-        """The meter of the global OpenTelemetry meter provider."""
+        """An OpenTelemetry Meter for a gym's own metrics; without metrics one that does nothing."""
         from opentelemetry import metrics
 
-        return metrics.get_meter("gymlog")
+        if self.collector is None:
+            return metrics.NoOpMeter("gymlog")
+        return self.collector.provider.get_meter("gymlog")
 
     @property
     def is_exporting(self) -> bool:
@@ -75,6 +92,7 @@ class TelemetryHandle:
 _lock = threading.RLock()
 _initialised = False
 _handle: TelemetryHandle | None = None
+_before_shutdown: set[Callable[[BaseException | None], None]] = set()
 
 
 def configure_telemetry_env(telemetry_config: "TelemetryConfig | None") -> str | None:
@@ -103,11 +121,14 @@ def init_telemetry(
     server_name: str | None = None,
     server_type: str | None = None,
     resource_attributes: Mapping[str, object] | None = None,
+    *,
+    fd: int = 1,
 ) -> TelemetryHandle | None:
     """Switch telemetry on in this process when its environment says so; later calls do nothing.
 
     Returns the handle, or None when telemetry is off. `resource_attributes` are added to the
-    process's resource. Never raises: what goes wrong is one line on stderr.
+    process's resource. `fd` is where the lines go, for a program whose stdout is its user's.
+    Never raises: what goes wrong is one line on stderr.
     """
     global _initialised, _handle
     with _lock:
@@ -116,8 +137,8 @@ def init_telemetry(
         _initialised = True
         try:
             if is_telemetry_env_enabled() and not settings.SDK_DISABLED.value():
-                _handle = _start(server_name, server_type, resource_attributes)
-            _say_what_is_on()
+                _handle = _start(server_name, server_type, resource_attributes, fd)
+            _say_what_is_on(fd)
         except Exception as error:  # noqa: BLE001 - the host must not notice
             state = "stays off" if _handle is None else "is on"
             notice("init_telemetry", f"telemetry {state}: {type(error).__name__}: {error}")
@@ -132,14 +153,25 @@ def get_telemetry() -> TelemetryHandle | None:
 def shutdown_telemetry(timeout_ms: int = 5000) -> None:
     """Close every call site, write what is still open and the `stopped` record; idempotent.
 
-    Nothing is buffered, so `timeout_ms` bounds nothing that takes time.
+    Lines are not buffered; `timeout_ms` bounds the last collection of metrics, and the time that
+    what is on its way to OTLP has.
     """
-    del timeout_ms
+    _shutdown(sys.exc_info()[1] or getattr(sys, "last_value", None), timeout_ms)
+
+
+def before_shutdown(callback: Callable[[BaseException | None], None]) -> None:
+    """Call `callback` when telemetry ends here, with the exception that ends it, if one does."""
+    _before_shutdown.add(callback)
+
+
+def _shutdown(cause: BaseException | None, timeout_ms: int = 5000) -> None:
     global _handle
     with _lock:
         handle, _handle = _handle, None
         if handle is None:
             return
+        for callback in _before_shutdown:
+            callback(cause)
         span_groups.close_all()
         sites.install(None)
         atexit.unregister(shutdown_telemetry)
@@ -147,6 +179,15 @@ def shutdown_telemetry(timeout_ms: int = 5000) -> None:
             from gymlog.logs import remove_logging
 
             remove_logging()
+        from gymlog.observers import stop_observers
+
+        stop_observers()
+        finish_export = getattr(handle.tracer_provider.service.sink, "finish", None)
+        deadline = time.monotonic() + timeout_ms / 1_000
+        if handle.collector is not None:
+            handle.collector.stop(timeout_ms if finish_export is None else timeout_ms / 2)
+        if finish_export is not None:
+            finish_export(deadline - time.monotonic())
         handle.tracer_provider.shutdown()
 
 
@@ -154,6 +195,7 @@ def _start(
     server_name: str | None,
     server_type: str | None,
     resource_attributes: Mapping[str, object] | None,
+    fd: int,
 ) -> TelemetryHandle:
     from gymlog.channel import Channel
     from gymlog.config import telemetry_config_from_environment
@@ -173,13 +215,22 @@ def _start(
     )
     wait_seconds = settings.WRITE_WAIT_SECONDS.value()
     line_max = round(settings.LINE_MAX_BYTES.value())
+
+    def make_sink() -> Sink:
+        return Sink(Channel(fd, wait_seconds=wait_seconds), line_max_bytes=line_max)
+
     service = ServiceInstance(
         resource,
-        lambda: Sink(Channel(1, wait_seconds=wait_seconds), line_max_bytes=line_max),
+        _exporting(make_sink, config, lambda: service.resource) if _sends(config) else make_sink,
         span_start_after_seconds=settings.SPAN_START_AFTER_SECONDS.value(),
         process_interval_seconds=settings.PROCESS_INTERVAL_SECONDS.value(),
     )
-    provider = TracerProvider(
+    make_provider: type[TracerProvider] = TracerProvider
+    if settings.KEEP_ERRORS.value():
+        from gymlog.held import HoldingTracerProvider
+
+        make_provider = HoldingTracerProvider
+    provider = make_provider(
         service,
         sampler=_sampler(),
         limits=_limits(),
@@ -196,7 +247,60 @@ def _start(
         from gymlog.logs import install_logging
 
         install_logging(service, limits=provider.limits)
-    return TelemetryHandle(provider, config)
+    from gymlog.observers import start_observers
+
+    collector = _start_metrics(service, config) if config.metrics_enabled else None
+    meter = None if collector is None else collector.provider.background_meter("gymlog.observers")
+    start_observers(meter, config, service)
+    return TelemetryHandle(provider, config, collector)
+
+
+def _sends(config: "TelemetryConfig") -> bool:
+    """Say whether records go to OTLP, be it besides stdout."""
+    return "otlp" in config.exporter.split(",")
+
+
+def _writes_lines(config: "TelemetryConfig") -> bool:
+    return "console" in config.exporter.split(",")
+
+
+def _exporting(
+    make_sink: Callable[[], "Sink"],
+    config: "TelemetryConfig",
+    resource: Callable[[], Mapping[str, object]],
+) -> Callable[[], "Sink"]:
+    """Return what makes sinks that send to OTLP what the configuration switches on."""
+    from gymlog.otlp.receiver import Signal
+    from gymlog.otlp.tee import exporting
+
+    switches: dict[Signal, bool] = {"traces": config.traces_enabled, "logs": config.logs_enabled}
+    signals = frozenset(signal for signal, is_on in switches.items() if is_on)
+    return exporting(make_sink, resource, signals=signals, writes_lines=_writes_lines(config))
+
+
+def _metric_exporters(service: "ServiceInstance") -> "list[MetricExporter]":
+    from gymlog.otlp.metric_exporters import metric_exporters
+
+    return metric_exporters(
+        lambda points: cast("ExportingSink", service.sink).count_failed(points)  # see `_exporting`
+    )
+
+
+def _start_metrics(service: "ServiceInstance", config: "TelemetryConfig") -> "Collector":
+    """Let call sites measure, and write metrics as lines, send them, or both."""
+    from gymlog.metrics.collector import Collector, install_globally
+
+    collector = Collector(
+        service,
+        interval_seconds=settings.METRIC_EXPORT_INTERVAL.value() / 1_000,
+        timeout_seconds=settings.METRIC_EXPORT_TIMEOUT.value() / 1_000,
+        exemplar_filter=settings.METRICS_EXEMPLAR_FILTER.value(),
+        writes_lines=_writes_lines(config),
+        make_exporters=(lambda: _metric_exporters(service)) if _sends(config) else None,
+    )
+    install_globally(collector.provider)
+    collector.start()
+    return collector
 
 
 def _install_globally(provider: "TracerProvider") -> None:
@@ -243,7 +347,7 @@ def _limits() -> "Limits":
     )
 
 
-def _say_what_is_on() -> None:
+def _say_what_is_on(fd: int) -> None:
     """Tell a person at a terminal, or who asked for it, what was switched on and why."""
     is_wanted = settings.VERBOSE.value()
     if is_wanted is None:
@@ -251,7 +355,7 @@ def _say_what_is_on() -> None:
     if is_wanted:
         from gymlog.explain import self_report
 
-        notice(None, self_report(_handle.tracer_provider.service.resource if _handle else None))
+        notice(None, self_report(_handle.tracer_provider.service.resource if _handle else None, fd))
 
 
 def _handle_sigterm() -> None:
@@ -280,5 +384,5 @@ def _on_sigterm(number: int, frame: FrameType | None) -> None:
 
 
 def _end(number: int) -> None:
-    shutdown_telemetry()
+    _shutdown(SystemExit(128 + number))
     os.kill(os.getpid(), number)

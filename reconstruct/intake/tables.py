@@ -145,6 +145,8 @@ TABLES: Final[dict[str, Columns]] = {
         ("spans_written", INT),
         ("records_dropped", INT),
         ("open_spans", INT),
+        ("export_dropped", INT),
+        ("export_failed", INT),
         *_OWNER,
     ),
     REJECTED_LINES: (

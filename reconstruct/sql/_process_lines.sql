@@ -12,6 +12,8 @@ CREATE TABLE _process_lines (
     spans_written BIGINT,
     records_dropped BIGINT,
     open_spans BIGINT,
+    export_dropped BIGINT,
+    export_failed BIGINT,
     resource JSON,
     instance VARCHAR,
     service_name VARCHAR,

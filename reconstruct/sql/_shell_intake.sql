@@ -52,7 +52,9 @@ WITH numbered AS (
             schema: 'BIGINT',
             spans_written: 'BIGINT',
             records_dropped: 'BIGINT',
-            open_spans: 'BIGINT'
+            open_spans: 'BIGINT',
+            export_dropped: 'BIGINT',
+            export_failed: 'BIGINT'
         }
     )
 )
@@ -183,6 +185,8 @@ SELECT
     spans_written,
     records_dropped,
     open_spans,
+    export_dropped,
+    export_failed,
     resource,
     concat(owner->>'service.name', '#', owner->>'service.instance.id') AS instance,
     owner->>'service.name' AS service_name,

@@ -7,6 +7,8 @@ SELECT
     line.spans_written,
     line.records_dropped,
     line.open_spans,
+    line.export_dropped,
+    line.export_failed,
     owner.service_name,
     owner.service_instance_id,
     owner.server_name,
@@ -34,6 +36,8 @@ COMMENT ON COLUMN processes.schema IS 'Version of the line contract.';
 COMMENT ON COLUMN processes.spans_written IS 'Span records written so far.';
 COMMENT ON COLUMN processes.records_dropped IS 'Records that could not be written so far.';
 COMMENT ON COLUMN processes.open_spans IS 'Spans open at that time.';
+COMMENT ON COLUMN processes.export_dropped IS 'Records that had no room, or at the end no time, on their way to OTLP so far; null is none.';
+COMMENT ON COLUMN processes.export_failed IS 'Records and points that no OTLP receiver took so far; null is none.';
 COMMENT ON COLUMN processes.service_name IS 'service.name of its process.';
 COMMENT ON COLUMN processes.service_instance_id IS 'service.instance.id of its process.';
 COMMENT ON COLUMN processes.server_name IS 'nemo.gym.server.name of its process.';

@@ -41,10 +41,14 @@ PATTERNS: Final = {
     "parent_span_id": re.compile("(?!0{16})[0-9a-f]{16}"),
     "kind": re.compile("|".join(SPAN_KINDS)),
     "state": re.compile("started|alive|stopped"),
+    "aggregation_temporality": re.compile("DELTA|CUMULATIVE"),
 }
 
 EVENT: Final[dict[str, type]] = {"time_unix_nano": int, "name": str, "attributes": dict}
 LINK: Final[dict[str, type]] = {"trace_id": str, "span_id": str, "attributes": dict}
+MEASURED: Final = {"value", "count", "sum", "min", "max", "is_monotonic"}
+"""Fields whose zero says something."""
+
 OPTIONAL: Final = {"trace_state": str, "dropped_attributes_count": int}
 """What an event and a link may also have, as in OTLP."""
 
@@ -75,7 +79,7 @@ def faults_of_value(field: Field, value: Any) -> list[str]:  # Any: one JSON val
     if not SHAPES[field.type](value):
         return [f"{field.name} is no {field.type}: {value!r}"]
     found = []
-    if not field.required and value in ([], "", {}, 0):
+    if not field.required and field.name not in MEASURED and value in ([], "", {}, 0):
         found.append(f"{field.name} stands there empty")
     if field.name in PATTERNS and not PATTERNS[field.name].fullmatch(value):
         found.append(f"{field.name} is {value!r}")
@@ -151,6 +155,10 @@ try:
     asyncio.run(cancelled())
 except TimeoutError:
     pass
+handle.meter.create_counter("counter", "1", "Counts.").add(1, {"a": [1, "x", None]})
+handle.meter.create_up_down_counter("updown").add(0)
+handle.meter.create_histogram("histogram", "s").record(0.5)
+handle.meter.create_gauge("gauge").set(0)
 still_open = library.start_span("open", links=[trace.Link(far.get_span_context())])
 """
 
@@ -182,7 +190,9 @@ def test_every_line_is_right(records: list[Record]) -> None:
     assert [(record["seq"], faults(record)) for record in records] == [
         (record["seq"], []) for record in records
     ]
-    assert {record["record_type"] for record in records} == {"span", "span_start", "process"}
+    assert {record["record_type"] for record in records} == {
+        "span", "span_start", "metric", "process",
+    }  # fmt: skip
 
 
 def test_every_line_is_compact_utf8_and_ends_once(lines: list[bytes]) -> None:
@@ -219,6 +229,19 @@ def test_a_span_says_what_it_is(records: list[Record]) -> None:
     assert (continued["parent_span_id"], continued["trace_state"]) == (f"{0xDEF:016x}", "a=1")
     assert continued["flags"] == 0x301
     assert named(records, "open")["record_type"] == "span_start"
+
+
+def test_a_point_says_what_it_is(records: list[Record]) -> None:
+    """Its type, how it adds up, and its value, 0 too."""
+    counter = named(records, "counter")
+    assert (counter["type"], counter["is_monotonic"], counter["value"]) == ("sum", True, 1)
+    assert counter["attributes"] == {"a": [1, "x", None]}
+    updown = named(records, "updown")
+    assert (updown["is_monotonic"], updown["aggregation_temporality"]) == (False, "CUMULATIVE")
+    histogram = named(records, "histogram")
+    assert histogram["count"] == sum(histogram["bucket_counts"]) == 1
+    assert len(histogram["bucket_counts"]) == len(histogram["explicit_bounds"]) + 1
+    assert (named(records, "gauge")["type"], named(records, "gauge")["value"]) == ("gauge", 0)
 
 
 def test_what_limits_cut_is_counted(records: list[Record]) -> None:

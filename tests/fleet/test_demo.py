@@ -10,6 +10,8 @@ model, resources                     POST /v1/responses × 2, POST /get_weather,
 from collections import Counter
 
 SERVICES = {f"gym/{name}" for name in ("driver", "environment", "agent", "model", "resources")}
+PROCESSES = SERVICES | {"gym/supervisor"}
+OF_NO_ROLLOUT = ("gym.job", "gym.startup", "gym.server.startup")
 
 
 def test_a_healthy_run_ends_well(healthy):
@@ -17,7 +19,7 @@ def test_a_healthy_run_ends_well(healthy):
     assert healthy.exit_code == 0, healthy.stderr
     assert "8 of 8 rollouts done" in healthy.stderr
     logs = {path.name for path in healthy.folder.glob("*.log")}
-    assert logs == {f"{name.removeprefix('gym/')}.log" for name in SERVICES}
+    assert logs == {f"{name.removeprefix('gym/')}.log" for name in PROCESSES}
     complaints = {path.name: path.read_text() for path in healthy.folder.glob("*.stderr")}
     assert set(complaints.values()) == {""}, complaints
 
@@ -83,7 +85,7 @@ def test_a_rollout_stays_within_its_budget(healthy):
 def test_no_line_is_missing_and_each_process_says_goodbye(healthy):
     """`seq` counts without a gap from 0; `started` comes first, `stopped` last and counts right."""
     instances = healthy.by_instance()
-    assert len(instances) == len(SERVICES)
+    assert len(instances) == len(PROCESSES)
     for records in instances.values():
         assert [record["seq"] for record in records] == list(range(len(records)))
         assert [records[0].get("state"), records[-1].get("state")] == ["started", "stopped"]
@@ -95,11 +97,15 @@ def test_no_line_is_missing_and_each_process_says_goodbye(healthy):
 
 
 def test_the_default_preset_is_one_trace_under_the_job(crowded):
-    """gym.job is the only root, and every rollout's first span is its child."""
+    """gym.job is the root of all rollouts, and each one's first span is its child."""
     assert crowded.exit_code == 0, crowded.stderr
-    assert len({span["trace_id"] for span in crowded.spans}) == 1
-    (job,) = [span for span in crowded.spans if span["parent_span_id"] is None]
-    assert (job["name"], "nemo.gym.rollout.id" in job["attributes"]) == ("gym.job", False)
+    assert len({span["trace_id"] for span in crowded.spans}) == 2
+    roots = {span["name"]: span for span in crowded.spans if span["parent_span_id"] is None}
+    assert set(roots) == {"gym.job", "gym.startup"}
+    job = roots["gym.job"]
+    assert "nemo.gym.rollout.id" not in job["attributes"]
+    rollouts = [span for spans in crowded.rollouts().values() for span in spans]
+    assert {span["trace_id"] for span in rollouts} == {job["trace_id"]}
     children = [span for span in crowded.spans if span["parent_span_id"] == job["span_id"]]
     assert len({span["attributes"]["nemo.gym.rollout.id"] for span in children}) == 12
 
@@ -108,7 +114,7 @@ def test_a_rollout_of_the_default_preset_stays_within_its_budget(crowded):
     """With default: at most 16 lines and 8 KB of spans."""
     size = Counter()
     for line, record in zip(crowded.lines, crowded.records, strict=True):
-        if record["record_type"] == "span" and record["name"] != "gym.job":
+        if record["record_type"] == "span" and not record["name"].startswith(OF_NO_ROLLOUT):
             size[record["attributes"]["nemo.gym.rollout.id"]] += len(line)
     assert len(size) == 12
     assert max(map(len, crowded.rollouts().values())) <= 16

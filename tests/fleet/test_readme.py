@@ -1,19 +1,23 @@
 """The README's code blocks do what the README says."""
 
 import ast
+import http.server
 import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import textwrap
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from gymlog import settings
+from gymlog.metrics import instruments, series
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -120,6 +124,37 @@ BOTH = textwrap.dedent(
 )
 
 
+def test_the_startup_example_is_one_trace(shell, tmp_path):
+    """The supervisor of the README starts the server of the README."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    supervisor, server = block("# supervisor.py").text, block("# policy_model.py").text
+    supervisor += "process.terminate()\nprocess.wait(20)\n"
+    (tmp_path / "supervisor.py").write_text(supervisor.replace("8001", port))
+    (tmp_path / "policy_model.py").write_text(server.replace("8001", port))
+    done = shell("python supervisor.py > start.log", NEMO_GYM_OTEL_ENABLED="1")
+    assert done.returncode == 0, done.stderr
+    asked = shell("""reconstruct query "
+        SELECT name, service_name, trace_id, attributes->>'nemo.gym.startup.outcome' AS outcome
+        FROM spans WHERE name LIKE 'gym.%startup%'" start.log --format jsonl""")
+    rows = [json.loads(line) for line in asked.stdout.splitlines()]
+    assert len({row["trace_id"] for row in rows}) == 1
+    assert {row["name"]: row["service_name"] for row in rows} == {
+        "gym.startup": "nemo-gym/supervisor",
+        "gym.startup.init_telemetry": "nemo-gym/supervisor",
+        "gym.startup.spawn_servers": "nemo-gym/supervisor",
+        "gym.startup.wait_for_servers": "nemo-gym/supervisor",
+        "gym.startup.server": "nemo-gym/supervisor",
+        "gym.server.startup": "nemo-gym/policy_model",
+        "gym.server.startup.interpreter_start": "nemo-gym/policy_model",
+        "gym.server.startup.init_telemetry": "nemo-gym/policy_model",
+        "gym.server.startup.setup_webserver": "nemo-gym/policy_model",
+        "gym.server.startup.uvicorn_startup": "nemo-gym/policy_model",
+    }
+    assert {row["outcome"] for row in rows} == {"ready", None}
+
+
 def test_the_structlog_example_writes_one_line_of_ours(shell):
     """A `log` line inside the span when logs are on, structlog's own line when telemetry is off."""
     program = block("import structlog").text + (
@@ -156,7 +191,7 @@ def test_the_commands_of_the_reader_run(shell):
 
 def test_the_query_answers(shell):
     """The SQL of the README gives the five slowest kinds of span."""
-    done = shell(block("reconstruct query").text)
+    done = shell(block('reconstruct query "\n  SELECT service_name, name').text)
     assert done.returncode == 0, done.stderr
     header, *rows = done.stdout.splitlines()
     assert header.split() == ["service_name", "name", "spans", "p99_ms"]
@@ -164,6 +199,90 @@ def test_the_query_answers(shell):
     assert all(row.startswith("gym/") for row in rows)
     times = [float(row.split()[-1]) for row in rows]
     assert times == sorted(times, reverse=True)
+
+
+def test_the_query_for_stalls_finds_one(shell, tmp_path):
+    """A loop that was blocked for 0.3 s, where it was, and the rollout that did it."""
+    (tmp_path / "blocked.py").write_text(BLOCKED)
+    on = {"NEMO_GYM_OTEL_ENABLED": "1", "GYMLOG_EVENT_LOOP_STALL_SECONDS": "0.1"}
+    done = shell("python blocked.py > stalled.log", **on)
+    assert done.returncode == 0, done.stderr
+    query = block('reconstruct query "\n  SELECT service_name, rollout_id, body').text.strip()
+    asked = shell(query.replace("logs/", "stalled.log --format jsonl"))
+    assert asked.returncode == 0, asked.stderr
+    (row,) = [json.loads(line) for line in asked.stdout.splitlines()]
+    assert (row["service_name"], row["rollout_id"]) == ("nemo-gym/policy_model", "3-0")
+    assert re.fullmatch(
+        r"the event loop did not run for \d+\.\d s, it was at .*/blocked\.py:\d+ in block",
+        row["stall"],
+    )
+
+
+BLOCKED = textwrap.dedent(
+    """
+    import asyncio, time, gymlog
+
+    def block():
+        time.sleep(0.3)
+
+    async def main():
+        assert gymlog.watch_event_loop()
+        with gymlog.rollout_context("3-0"):
+            block()
+        await asyncio.sleep(0.05)
+
+    gymlog.init_telemetry("policy_model")
+    asyncio.run(main())
+    """
+)
+
+
+def test_the_memory_profiler_of_the_readme_samples(shell):
+    """Its process's own tree stands for a server's; without the setting nothing is sampled."""
+    program = block("import gymlog\nfrom gymlog.observers.memory").text + textwrap.dedent(
+        """
+        import os, sys
+
+        gymlog.init_telemetry("supervisor", "supervisor")
+        profiler = profile_memory([ServerProcess("policy", "responses_api_models", os.getpid())])
+        if profiler is None:
+            sys.exit("off")
+        profiler.stop()
+        gymlog.shutdown_telemetry()
+        """
+    )
+    on = {"NEMO_GYM_OTEL_ENABLED": "1", "OTEL_METRIC_EXPORT_INTERVAL": "100"}
+    run = 'python -c "$PROGRAM"'
+    done = shell(run, PROGRAM=program, **on, NEMO_GYM_OTEL_MEMORY_PROFILING_ENABLED="1")
+    assert done.returncode == 0, done.stderr
+    names = {json.loads(line).get("name") for line in done.stdout.splitlines()}
+    assert {"gym.host.memory.total", "gym.server.memory.usage", "gym.server.processes"} <= names
+    assert shell(run, PROGRAM=program, **on).stderr == "off\n"
+
+
+def test_the_metrics_example_measures(shell, tmp_path):
+    """The gym's own counter beside ours, in `metric` lines when telemetry is on."""
+    (tmp_path / "grader.py").write_text(block("# grader.py").text)
+    program = "import gymlog, grader; gymlog.init_telemetry(); assert grader.verify('42')"
+    done = shell(f'python -c "{program}"', NEMO_GYM_OTEL_ENABLED="1")
+    assert done.stderr == ""
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    metrics = {record["name"]: record for record in records if record["record_type"] == "metric"}
+    assert metrics["math_gym.answers"]["value"] == 1
+    assert metrics["gym.verify.success_rate"]["value"] == 1
+    assert metrics["gym.verify.duration_ms"]["count"] == 1
+    assert shell(f'python -c "{program}"').stdout == ""
+
+
+def test_the_query_for_requests_answers(shell):
+    """A row for each route of each server, the slowest first."""
+    done = shell(block('reconstruct query "\n  SELECT server_name, attributes').text)
+    assert done.returncode == 0, done.stderr
+    header, *rows = done.stdout.splitlines()
+    assert header.split() == ["server_name", "route", "requests", "mean_ms", "max_ms"]
+    assert len(rows) == 6
+    means = [float(row.split()[-2]) for row in rows]
+    assert means == sorted(means, reverse=True)
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="needs jq on the PATH")
@@ -174,6 +293,46 @@ def test_the_jq_recipe_works(shell, healthy):
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert len(rows) == len(healthy.spans) + len(healthy.of_type("span_start"))
     assert {len(row) for row in rows} == {4}
+
+
+def test_the_otlp_example_sends_what_it_writes(shell, tmp_path):
+    """To the endpoint of the README, here on a free port; the line stays."""
+    paths = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            paths.append(self.path)
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    (tmp_path / "driver.py").write_text(
+        "import gymlog\ngymlog.init_telemetry('driver')\nwith gymlog.span_cm('work'): pass\n"
+    )
+    command = block("NEMO_GYM_OTEL_EXPORTER=console,otlp").text
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=[0.01]).start()
+        here = command.replace("localhost:4318", f"127.0.0.1:{server.server_port}")
+        done = shell(here.replace("logs/driver.log", "otlp.log"))
+        server.shutdown()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "/v1/traces" in paths
+    lines = [json.loads(line) for line in (tmp_path / "otlp.log").read_text().splitlines()]
+    assert [line["name"] for line in lines if line["record_type"] == "span"] == ["work"]
+    assert "export_failed" not in lines[-1]
+
+
+def test_the_sdk_example_writes_lines(shell, tmp_path):
+    """From a process that knows nothing else of gymlog."""
+    work = "with trace.get_tracer('judge').start_as_current_span('judge'): pass\n"
+    (tmp_path / "judge.py").write_text(block("# judge.py").text + work)
+    done = shell("python judge.py")
+    assert (done.returncode, done.stderr) == (0, "")
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [record["record_type"] for record in records] == ["process", "span", "process"]
 
 
 def test_the_export_command_says_that_nobody_listens(shell):
@@ -194,6 +353,21 @@ def test_every_block_is_tested():
     ]
     starts = tuple(ast.literal_eval(call.args[0]) for call in calls)
     assert [block.text for block in BLOCKS if not block.text.startswith(starts)] == []
+
+
+def test_every_metric_is_documented():
+    """Each that gymlog measures itself has its row, with its unit and attributes."""
+    rows = {
+        line.split("|")[1].strip(): line
+        for line in (ROOT / "README.md").read_text().splitlines()
+        if line.startswith("| `")
+    }
+    ours = [getattr(instruments, name) for name in instruments.__all__]
+    for instrument in (one for one in ours if isinstance(one, series.Instrument)):
+        row = rows[f"`{instrument.name}`"]
+        assert f"| {instrument.unit} |" in row
+        for key in instrument.keys:
+            assert f"`{key}`" in row or f"`.{key.rpartition('.')[2]}`" in row
 
 
 def test_every_setting_is_documented():

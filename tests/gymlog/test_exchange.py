@@ -210,7 +210,7 @@ def test_a_client_that_leaves_early_is_told_from_a_good_request(telemetry, asgi_
     async def discard(message):
         del message
 
-    asyncio.run(ServerMiddleware(endless)(asgi_scope("GET", "/work"), disconnect, discard))
+    asyncio.run(ServerMiddleware(endless)(asgi_scope("GET", "/task"), disconnect, discard))
     (span,) = telemetry.spans
     assert outcomes == ["stopped"]
     assert span["status"]["code"] == "ERROR"
@@ -244,7 +244,7 @@ def test_a_disconnect_after_the_last_part_is_no_cancellation(telemetry, asgi_sco
                 has_all.set()
                 await was_read.wait()
 
-        await ServerMiddleware(app)(asgi_scope("GET", "/work"), receive, send)
+        await ServerMiddleware(app)(asgi_scope("GET", "/task"), receive, send)
 
     asyncio.run(run())
     assert telemetry.span("GET")["status"] == {"code": "UNSET"}
@@ -287,7 +287,7 @@ def test_a_server_that_refuses_a_stream_for_a_lost_client_is_understood(telemetr
             raise OSError
 
     async def run():
-        scope = asgi_scope("GET", "/work", asgi={"version": "3.0", "spec_version": "2.4"})
+        scope = asgi_scope("GET", "/task", asgi={"version": "3.0", "spec_version": "2.4"})
         with contextlib.suppress(Exception):
             await ServerMiddleware(stream)(scope, None, lost)
 
@@ -307,7 +307,7 @@ def test_a_cancelled_request_is_marked_and_stays_cancelled(telemetry, asgi_scope
             started.set()
             await asyncio.Event().wait()
 
-        task = asyncio.create_task(ServerMiddleware(app)(asgi_scope("GET", "/work"), None, None))
+        task = asyncio.create_task(ServerMiddleware(app)(asgi_scope("GET", "/task"), None, None))
         await started.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -330,7 +330,7 @@ def test_a_request_that_the_event_loop_drops_is_marked(telemetry, asgi_scope):
     async def app(scope, receive, send):
         await Pause()
 
-    coroutine = ServerMiddleware(app)(asgi_scope("GET", "/work"), None, None)
+    coroutine = ServerMiddleware(app)(asgi_scope("GET", "/task"), None, None)
     coroutine.send(None)
     coroutine.close()
     (span,) = telemetry.spans
@@ -346,7 +346,7 @@ def test_a_server_that_cannot_send_fails_the_span(telemetry, asgi_scope):
             raise OSError("broken pipe")
 
     with pytest.raises(OSError, match="broken pipe"):
-        asyncio.run(sends(OK_START, LAST)(asgi_scope("GET", "/work"), None, broken))
+        asyncio.run(sends(OK_START, LAST)(asgi_scope("GET", "/task"), None, broken))
     (span,) = telemetry.spans
     assert span["attributes"]["error.type"] == "OSError"
     assert span["status"]["code"] == "ERROR"

@@ -43,7 +43,7 @@ def test_every_setting_is_explained():
     assert all(f"\n{setting.name} " in text for setting in SETTINGS)
 
 
-SAMPLES = ("1", "true", "5000", "console", "full", "always_on")
+SAMPLES = ("1", "true", "5000", "console", "full", "always_on", "grpc")
 """At least one of them is accepted by any setting."""
 
 

@@ -31,7 +31,7 @@ def gym_app(seen=None):
     """A server with one route; it notes its rollout and opens a span, as handlers do."""
     app = FastAPI()
 
-    @app.api_route("/work", methods=["GET", "POST"])
+    @app.api_route("/task", methods=["GET", "POST"])
     @app.get("/")
     @app.get("/health/live")
     async def work():
@@ -54,15 +54,15 @@ def gym_app(seen=None):
 
 def test_a_request_is_one_span_of_the_stable_conventions(telemetry, asgi):
     """No query string, no user agent, no header, no address: small lines that leak nothing."""
-    asyncio.run(asgi(instrument_fastapi(gym_app()), "POST", "/work", [TRACEPARENT]))
-    span = telemetry.span("POST /work")
+    asyncio.run(asgi(instrument_fastapi(gym_app()), "POST", "/task", [TRACEPARENT]))
+    span = telemetry.span("POST /task")
     assert span["kind"] == "SERVER"
     assert (span["trace_id"], span["parent_span_id"]) == (TRACE_ID, CALLER)
     assert span["flags"] == 0x301
     assert span["attributes"] == {
         "http.request.method": "POST",
-        "url.path": "/work",
-        "http.route": "/work",
+        "url.path": "/task",
+        "http.route": "/task",
         "http.response.status_code": 200,
     }
     assert telemetry.span("gym.work")["parent_span_id"] == span["span_id"]
@@ -76,16 +76,16 @@ def test_the_scheme_is_written_on_demand_and_when_it_is_not_plain_http(
     """`full` writes what the conventions require, `lean` leaves plain http out."""
     for is_full in (True, False):
         monkeypatch.setattr(http_detail, "is_full", lambda is_full=is_full: is_full)
-        asyncio.run(asgi(instrument_fastapi(gym_app()), "POST", "/work", scheme=scheme))
+        asyncio.run(asgi(instrument_fastapi(gym_app()), "POST", "/task", scheme=scheme))
         written = telemetry.spans[-1]["attributes"].get("url.scheme")
         assert written == (scheme if is_full or scheme == "https" else None)
 
 
 def test_an_unknown_method_is_an_attribute_not_a_name(telemetry, asgi):
     """Anyone can send any method, a name has few values."""
-    asyncio.run(asgi(instrument_fastapi(gym_app()), "BREW", "/work"))
+    asyncio.run(asgi(instrument_fastapi(gym_app()), "BREW", "/task"))
     (span,) = telemetry.spans
-    assert span["name"] == "HTTP /work"
+    assert span["name"] == "HTTP /task"
     assert span["attributes"]["http.request.method"] == "_OTHER"
     assert span["attributes"]["http.request.method_original"] == "BREW"
 
@@ -93,14 +93,14 @@ def test_an_unknown_method_is_an_attribute_not_a_name(telemetry, asgi):
 def test_a_caller_that_is_not_sampled_is_followed(telemetry, asgi):
     """No line is written and no child either, but the trace is handed on."""
     headers = [(b"traceparent", TRACEPARENT[1][:-2] + b"00")]
-    asyncio.run(asgi(instrument_fastapi(gym_app()), "POST", "/work", headers))
+    asyncio.run(asgi(instrument_fastapi(gym_app()), "POST", "/task", headers))
     assert telemetry.spans == []
 
 
 def test_a_root_that_the_sampler_refuses_has_no_lines(asgi):
     """Sampling decides once, for the whole request."""
     with testing.captured(sampler=sampler_from("always_off", "")) as telemetry:
-        reply = asyncio.run(asgi(instrument_fastapi(gym_app()), "POST", "/work"))
+        reply = asyncio.run(asgi(instrument_fastapi(gym_app()), "POST", "/task"))
     assert reply.status == 200
     assert telemetry.spans == []
 
@@ -165,9 +165,9 @@ def test_a_broken_segment_in_the_path_starts_a_new_trace(telemetry, asgi):
 def test_a_redirect_keeps_the_rollout(telemetry, asgi):
     """A client that follows it stays in its rollout."""
     app = instrument_fastapi(gym_app())
-    reply = asyncio.run(asgi(app, "POST", "/ng-rollout/12-0/work/"))
+    reply = asyncio.run(asgi(app, "POST", "/ng-rollout/12-0/task/"))
     assert reply.status == 307
-    assert reply.headers[b"location"].startswith(b"http://gym.local:8000/ng-rollout/12-0/work?")
+    assert reply.headers[b"location"].startswith(b"http://gym.local:8000/ng-rollout/12-0/task?")
 
 
 @pytest.mark.parametrize("header", [b"a=1,nemo.gym.rollout.id=7-1", b"a=1"])
@@ -179,7 +179,7 @@ def test_other_baggage_arrives_as_well(telemetry, asgi, header):
         seen.append(baggage.get_baggage("a"))
         await PlainTextResponse("")(scope, receive, send)
 
-    asyncio.run(asgi(ServerMiddleware(app), "POST", "/work", [(b"baggage", header), TRACEPARENT]))
+    asyncio.run(asgi(ServerMiddleware(app), "POST", "/task", [(b"baggage", header), TRACEPARENT]))
     assert seen == ["1"]
     assert telemetry.span("POST")["trace_id"] == TRACE_ID
 
@@ -201,7 +201,7 @@ def test_a_request_starts_from_nothing_and_leaves_nothing(telemetry, asgi):
             assert opentelemetry.trace.get_current_span() is outer
 
             token = otel_context.attach(baggage.set_baggage("a", "left behind"))
-            await asgi(ServerMiddleware(note_baggage), "POST", "/work")
+            await asgi(ServerMiddleware(note_baggage), "POST", "/task")
             assert baggage.get_baggage("a") == "left behind"
             otel_context.detach(token)
 
@@ -221,7 +221,7 @@ def test_a_request_starts_from_nothing_and_leaves_nothing(telemetry, asgi):
 def test_without_a_span_the_context_still_travels(asgi, closes_group):
     """With the group closed, and for a health probe, children join the caller's trace."""
     groups = "rollout" if closes_group else "all"
-    path = "/work" if closes_group else "/health/live"
+    path = "/task" if closes_group else "/health/live"
     seen = []
     with testing.captured(groups) as telemetry:
         app = instrument_fastapi(gym_app(seen))
@@ -240,7 +240,7 @@ def test_a_path_carries_the_caller_without_a_span_too(asgi):
     """The group gates the span, not the propagation."""
     with testing.captured("rollout") as telemetry:
         app = instrument_fastapi(gym_app())
-        asyncio.run(asgi(app, "GET", f"/ng-trace/{TRACEPARENT[1].decode()}/work"))
+        asyncio.run(asgi(app, "GET", f"/ng-trace/{TRACEPARENT[1].decode()}/task"))
     assert telemetry.span("gym.work")["parent_span_id"] == CALLER
 
 
@@ -253,7 +253,7 @@ def test_a_path_carries_the_caller_without_a_span_too(asgi):
         ("GET", "/health/live", False),
         ("POST", "/", True),
         ("HEAD", "/health", True),
-        ("GET", "/work", True),
+        ("GET", "/task", True),
     ],
 )
 @pytest.mark.parametrize("root_path", ["", "/api"])
@@ -266,11 +266,11 @@ def test_health_probes_have_no_span(telemetry, asgi, method, path, is_traced, ro
 
 def test_health_probes_can_be_traced(telemetry, asgi, monkeypatch):
     """By the environment for a whole fleet, by an argument for one application."""
-    chosen = instrument_fastapi(gym_app(), excluded_paths=["/work"])
+    chosen = instrument_fastapi(gym_app(), excluded_paths=["/task"])
     monkeypatch.setenv("GYMLOG_TRACE_HEALTH", "1")
     asyncio.run(asgi(instrument_fastapi(gym_app()), "GET", "/health/live"))
     asyncio.run(asgi(chosen, "GET", "/health/live"))
-    asyncio.run(asgi(chosen, "GET", "/work"))
+    asyncio.run(asgi(chosen, "GET", "/task"))
     names = [span["name"] for span in telemetry.spans if span["kind"] == "SERVER"]
     assert names == ["GET /health/live"] * 2
 
@@ -288,7 +288,7 @@ def stack_of(app):
 def test_with_telemetry_off_the_stack_is_what_it_would_have_been(asgi):
     """Nothing is left in the way of a request."""
     app = instrument_fastapi(gym_app())
-    assert asyncio.run(asgi(app, "GET", "/work")).status == 200
+    assert asyncio.run(asgi(app, "GET", "/task")).status == 200
     assert type(stack_of(app)) is ServerErrorMiddleware
     assert getattr(app, "_telemetry", {"tracing": True})["tracing"] is True
 
@@ -297,36 +297,36 @@ def test_telemetry_that_starts_later_is_waited_for(asgi, monkeypatch):
     """An application whose lifespan calls init_telemetry has its stack by then."""
     monkeypatch.setenv("NEMO_GYM_OTEL_ENABLED", "1")
     app = instrument_fastapi(gym_app())
-    asyncio.run(asgi(app, "GET", "/work"))
+    asyncio.run(asgi(app, "GET", "/task"))
     with testing.captured() as telemetry:
-        asyncio.run(asgi(app, "GET", "/work"))
-        assert telemetry.span("GET /work")
+        asyncio.run(asgi(app, "GET", "/task"))
+        assert telemetry.span("GET /task")
 
 
 def test_an_application_that_served_with_telemetry_off_can_still_be_instrumented(asgi):
     """Calling again when telemetry is on is enough."""
     app = instrument_fastapi(gym_app())
-    asyncio.run(asgi(app, "GET", "/work"))
+    asyncio.run(asgi(app, "GET", "/task"))
     with testing.captured() as telemetry:
-        asyncio.run(asgi(instrument_fastapi(app), "GET", "/work"))
-        assert telemetry.span("GET /work")
+        asyncio.run(asgi(instrument_fastapi(app), "GET", "/task"))
+        assert telemetry.span("GET /task")
 
 
 def test_instrumenting_twice_changes_nothing(telemetry, asgi):
     """One span, before and after the stack was built."""
     app = instrument_fastapi(instrument_fastapi(gym_app()))
-    asyncio.run(asgi(app, "GET", "/work"))
+    asyncio.run(asgi(app, "GET", "/task"))
     assert instrument_fastapi(app) is app
-    asyncio.run(asgi(app, "GET", "/work"))
-    assert [span["name"] for span in telemetry.spans].count("GET /work") == 2
+    asyncio.run(asgi(app, "GET", "/task"))
+    assert [span["name"] for span in telemetry.spans].count("GET /task") == 2
 
 
 def test_an_application_that_has_served_already_is_instrumented(telemetry, asgi):
     """Its stack is wrapped where it is."""
     app = gym_app()
-    asyncio.run(asgi(app, "GET", "/work"))
+    asyncio.run(asgi(app, "GET", "/task"))
     instrument_fastapi(app)
-    asyncio.run(asgi(app, "GET", "/work"))
+    asyncio.run(asgi(app, "GET", "/task"))
     assert len([span for span in telemetry.spans if span["kind"] == "SERVER"]) == 1
 
 
@@ -338,17 +338,17 @@ def test_any_other_application_is_wrapped(telemetry, asgi):
 
     wrapped = instrument_fastapi(app)
     assert instrument_fastapi(wrapped) is wrapped
-    assert asyncio.run(asgi(wrapped, "GET", "/work")).body == b"plain"
-    assert telemetry.span("GET")["attributes"]["url.path"] == "/work"
+    assert asyncio.run(asgi(wrapped, "GET", "/task")).body == b"plain"
+    assert telemetry.span("GET")["attributes"]["url.path"] == "/task"
 
 
 def test_a_mounted_application_opens_no_second_span(telemetry, asgi):
     """Instrumented or not, the request has been seen."""
     inner = instrument_fastapi(gym_app())
     outer = instrument_fastapi(Starlette(routes=[Mount("/inner", inner)]))
-    asyncio.run(asgi(outer, "POST", "/inner/work"))
+    asyncio.run(asgi(outer, "POST", "/inner/task"))
     assert [span["name"] for span in telemetry.spans if span["kind"] == "SERVER"] == [
-        "POST /inner/work"
+        "POST /inner/task"
     ]
 
 
@@ -396,12 +396,12 @@ def test_fastapi_alone_does_trace_itself(global_provider, asgi):
     """The reason for the next test: without the ingress its own spans are written."""
     if not hasattr(FastAPI(), "_native_telemetry"):
         pytest.skip("this FastAPI has no telemetry of its own")
-    asyncio.run(asgi(gym_app(), "GET", "/work"))
+    asyncio.run(asgi(gym_app(), "GET", "/task"))
     assert kinds(global_provider).count("SERVER") == 1
     assert len(kinds(global_provider)) > 1
 
 
-@pytest.mark.parametrize("path", ["/work", "/mounted/work", "/", "/mounted/health/live"])
+@pytest.mark.parametrize("path", ["/task", "/mounted/task", "/", "/mounted/health/live"])
 def test_fastapi_own_telemetry_is_silent_below_the_ingress(global_provider, asgi, path):
     """One SERVER span, no operation spans, for mounted applications and probes as well."""
     app = instrument_fastapi(gym_app())
@@ -416,10 +416,10 @@ def test_fastapi_is_silent_when_the_provider_comes_later(telemetry, asgi, monkey
     monkeypatch.setenv("NEMO_GYM_OTEL_ENABLED", "1")
     sites.install(None)
     app = instrument_fastapi(gym_app())
-    asyncio.run(asgi(app, "GET", "/work"))
+    asyncio.run(asgi(app, "GET", "/task"))
     sites.install(telemetry.tracer)
     monkeypatch.setattr(opentelemetry.trace, "_TRACER_PROVIDER", telemetry.provider)
-    asyncio.run(asgi(app, "GET", "/work"))
+    asyncio.run(asgi(app, "GET", "/task"))
     assert kinds(telemetry) == ["SERVER"]
 
 
@@ -432,14 +432,14 @@ def test_fastapi_with_a_provider_of_its_own_keeps_it(telemetry, asgi):
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     app = FastAPI(telemetry={"tracer_provider": provider})
 
-    @app.get("/work")
+    @app.get("/task")
     def work():
         return {}
 
-    asyncio.run(asgi(instrument_fastapi(app), "GET", "/work"))
+    asyncio.run(asgi(instrument_fastapi(app), "GET", "/task"))
     names = {span.name for span in exporter.get_finished_spans()}
-    assert names >= {"GET /work", "fastapi.endpoint"}
-    assert telemetry.span("GET /work")["parent_span_id"] is None
+    assert names >= {"GET /task", "fastapi.endpoint"}
+    assert telemetry.span("GET /task")["parent_span_id"] is None
 
 
 @pytest.fixture
@@ -470,7 +470,7 @@ def test_contrib_instrumentation_on_our_provider_is_left_out(
         asyncio.run(asgi(app, "GET", "/nothing"))
         global_provider.file.writes.clear()
     instrument_fastapi(app)
-    asyncio.run(asgi(app, "GET", "/work"))
+    asyncio.run(asgi(app, "GET", "/task"))
     assert isinstance(asyncio.run(asgi(app, "GET", "/boom")).error, ZeroDivisionError)
     assert kinds(global_provider) == ["SERVER", "SERVER"]
     assert len(global_provider.span("GET /boom")["events"]) == 1
@@ -481,7 +481,7 @@ def test_contrib_instrumentation_on_our_provider_is_left_out(
 def test_contrib_instrumentation_that_comes_second_stays_out(global_provider, asgi, contrib):
     """It refuses by itself a stack that is not Starlette's own."""
     app = contrib(instrument_fastapi(gym_app()))
-    asyncio.run(asgi(app, "GET", "/work"))
+    asyncio.run(asgi(app, "GET", "/task"))
     assert kinds(global_provider) == ["SERVER"]
 
 
@@ -491,6 +491,6 @@ def test_contrib_instrumentation_with_an_sdk_of_its_own_stays(telemetry, asgi, c
     provider = SdkTracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     app = contrib(gym_app(), tracer_provider=provider)
-    asyncio.run(asgi(instrument_fastapi(app), "GET", "/work"))
-    assert "GET /work" in [span.name for span in exporter.get_finished_spans()]
+    asyncio.run(asgi(instrument_fastapi(app), "GET", "/task"))
+    assert "GET /task" in [span.name for span in exporter.get_finished_spans()]
     assert kinds(telemetry) == ["SERVER"]

@@ -1,6 +1,7 @@
 """The ingress under a real server: streams, lost clients, kept-alive connections, a process."""
 
 import asyncio
+import itertools
 import json
 import os
 import socket
@@ -10,10 +11,11 @@ import textwrap
 import threading
 
 import httpx
-from fastapi import Depends, FastAPI, Form, UploadFile
+from fastapi import BackgroundTasks, Depends, FastAPI, Form, Request, UploadFile
 from fastapi.responses import StreamingResponse
 from starlette.middleware.base import BaseHTTPMiddleware
 
+import gymlog
 from gymlog.rollout import current_rollout_id
 from gymlog.server import instrument_fastapi
 
@@ -140,6 +142,76 @@ def test_contexts_stay_apart_on_kept_alive_connections(telemetry, serve):
     }
 
 
+def test_a_background_task_is_its_requests_work_and_not_its_time(telemetry, serve):
+    """
+    POST /start          ends with its response
+    └─ bg.work           goes on
+       └─ HTTP GET       its call of a server, in the same rollout
+          └─ GET /task
+    """
+    app = FastAPI()
+    answered, finished = threading.Event(), threading.Event()
+
+    @app.get("/task")
+    async def task():
+        return {}
+
+    @app.post("/start")
+    async def start(tasks: BackgroundTasks, request: Request):
+        async def background():
+            with gymlog.span_cm("bg.work"):
+                await asyncio.to_thread(answered.wait, 10)
+                async with await gymlog.request("GET", f"{request.base_url}task"):
+                    pass
+            finished.set()
+
+        tasks.add_task(background)
+        return {}
+
+    with serve(instrument_fastapi(app)) as (host, port):
+        url = f"http://{host}:{port}/ng-rollout/1-0/start"
+        with httpx.stream("POST", url) as response:
+            response.read()
+            answered.set()
+        assert finished.wait(timeout=10)
+    spans = {span["name"]: span for span in telemetry.spans}
+    names = ["POST /start", "bg.work", "HTTP GET", "GET /task"]
+    for above, below in itertools.pairwise(names):
+        assert spans[below]["parent_span_id"] == spans[above]["span_id"]
+    assert {spans[name]["attributes"]["nemo.gym.rollout.id"] for name in names} == {"1-0"}
+    assert spans["POST /start"]["end_time_unix_nano"] < spans["HTTP GET"]["start_time_unix_nano"]
+
+
+def test_requests_that_are_sent_ahead_on_one_connection_stay_apart(telemetry, serve):
+    """Three rollouts, pipelined: the server begins each when the one before is answered."""
+    app = FastAPI()
+
+    @app.get("/turn/{number}")
+    async def turn(number: int):
+        await asyncio.sleep(0)
+        with telemetry.tracer.start_as_current_span(f"work {number}"):
+            return current_rollout_id()
+
+    with serve(instrument_fastapi(app)) as (host, port):
+        with socket.create_connection((host, port), timeout=10) as client:
+            for number in range(3):
+                path = f"/turn/{number}" if number == 1 else f"/ng-rollout/r-{number}/turn/{number}"
+                close = "close" if number == 2 else "keep-alive"
+                head = f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: {close}\r\n"
+                client.sendall(
+                    f"{head}traceparent: 00-{number + 1:032x}-{1:016x}-01\r\n\r\n".encode()
+                )
+            received = b""
+            while chunk := client.recv(65_536):
+                received += chunk
+    assert received.count(b"200 OK") == 3
+    for number in range(3):
+        span = telemetry.span(f"work {number}")
+        assert int(span["trace_id"], 16) == number + 1
+        rollout_id = span["attributes"].get("nemo.gym.rollout.id")
+        assert rollout_id == (None if number == 1 else f"r-{number}")
+
+
 def test_a_server_process_writes_one_span_per_request():
     """init_telemetry, FastAPI's own telemetry, a mounted application and a probe, end to end."""
     program = textwrap.dedent(
@@ -152,7 +224,7 @@ def test_a_server_process_writes_one_span_per_request():
 
         app, inner = FastAPI(), FastAPI()
         app.add_api_route("/", lambda: {})
-        app.add_api_route("/work/{x}", lambda x: {})
+        app.add_api_route("/task/{x}", lambda x: {})
         inner.add_api_route("/{y}", lambda y: {})
         app.mount("/inner", inner)
         instrument_fastapi(app)
@@ -161,7 +233,7 @@ def test_a_server_process_writes_one_span_per_request():
         async def run():
             transport = httpx.ASGITransport(app)
             async with httpx.AsyncClient(transport=transport, base_url="http://gym") as client:
-                for path in ("/", "/work/1", "/inner/2"):
+                for path in ("/", "/task/1", "/inner/2"):
                     assert (await client.get(path)).status_code == 200
 
         asyncio.run(run())
@@ -178,7 +250,7 @@ def test_a_server_process_writes_one_span_per_request():
     )
     records = [json.loads(line) for line in finished.stdout.splitlines()]
     assert [record["name"] for record in records if record["record_type"] == "span"] == [
-        "GET /work/{x}",
+        "GET /task/{x}",
         "GET /inner/{y}",
     ]
-    assert {record["record_type"] for record in records} == {"span", "process"}
+    assert {record["record_type"] for record in records} == {"span", "metric", "process"}

@@ -262,7 +262,7 @@ def test_what_goes_wrong_is_one_line_and_never_raised(program: str, words: str) 
 def test_bad_values_are_told_and_the_defaults_stand() -> None:
     """Every one of them, each in one line, and telemetry is on."""
     bad = {
-        "NEMO_GYM_OTEL_EXPORTER": "otlp",
+        "NEMO_GYM_OTEL_EXPORTER": "pigeon",
         "NEMO_GYM_OTEL_TRACES_ENABLED": "maybe",
         "NEMO_LENS_METRICS_ENABLED": "perhaps",
         "NEMO_GYM_OTEL_MEMORY_PROFILING_INTERVAL_SECONDS": "0",

@@ -127,6 +127,8 @@ def _process(value: dict[str, Json], server_hint: str | None) -> Record:
         fields.int64(get("spans_written")),
         fields.int64(get("records_dropped")),
         fields.int64(get("open_spans")),
+        fields.int64(get("export_dropped")),
+        fields.int64(get("export_failed")),
         *_owner(value, server_hint),
     )
     return Record(LineClass.PROCESS, ((tables.PROCESS_LINES, row),))
