@@ -105,8 +105,8 @@ class Channel:
             return
         self._write_slowly(line)
 
-    def flush(self) -> None:
-        """Nothing is buffered."""
+    flush = [].clear
+    """Nothing is buffered; a C function that does nothing costs least."""
 
     def refresh(self) -> None:
         """Look whether the host has put something else on the fd; then the next line goes there.

@@ -2,7 +2,7 @@
 
 A seeded program must not repeat ids, and drawing ids must not move the program's random numbers,
 so the generator is private and seeded by the operating system, anew in every forked child.
-Ids are drawn in batches: about 50 ns each.
+Ids are drawn in batches: about 80 ns each.
 """
 
 import os
@@ -13,35 +13,38 @@ __all__ = ["new_span_id", "new_trace_id"]
 _BATCH = 256
 
 _random = Random()
-_pool: list[str] = []
+_span_ids: list[str] = []
+_trace_ids: list[str] = []
 
 
 def new_span_id() -> str:
     """Return 16 hex digits, not all zero."""
     try:
-        return _pool.pop()
+        return _span_ids.pop()
     except IndexError:
-        _refill()
+        _refill(_span_ids, 8)
         return new_span_id()
 
 
 def new_trace_id() -> str:
-    """Return 32 hex digits, all of them random (W3C's random-trace-id flag holds)."""
+    """Return 32 hex digits, not all zero, all of them random (W3C's random-trace-id flag holds)."""
     try:
-        return _pool.pop() + _pool.pop()
+        return _trace_ids.pop()
     except IndexError:
-        return new_span_id() + new_span_id()
+        _refill(_trace_ids, 16)
+        return new_trace_id()
 
 
-def _refill() -> None:
-    digits = f"{_random.getrandbits(64 * _BATCH):0{16 * _BATCH}x}"
-    ids = [digits[i : i + 16] for i in range(0, 16 * _BATCH, 16)]
-    _pool.extend(span_id for span_id in ids if span_id != "0" * 16)
+def _refill(pool: list[str], size: int) -> None:
+    """Draw ids of `size` bytes."""
+    ids = _random.randbytes(size * _BATCH).hex(" ", size).split()
+    pool.extend(drawn for drawn in ids if drawn.strip("0"))
 
 
 def _start_anew() -> None:
     _random.seed()
-    _pool.clear()
+    _span_ids.clear()
+    _trace_ids.clear()
 
 
 os.register_at_fork(after_in_child=_start_anew)

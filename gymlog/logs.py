@@ -20,10 +20,10 @@ from structlog.typing import EventDict, WrappedLogger
 
 from gymlog import clock
 from gymlog.exceptions import exception_attributes
+from gymlog.generators import current_span
 from gymlog.notices import notice
 from gymlog.redaction import REDACTED, SECRET_KEYS
 from gymlog.rollout import current_rollout_id
-from gymlog.scope import current_span
 from gymlog.semconv import CODE_FILE_PATH, CODE_FUNCTION_NAME, CODE_LINE_NUMBER, ROLLOUT_ID
 from gymlog.service import ServiceInstance
 from gymlog.values import Limits, clean, clean_text, take

@@ -9,6 +9,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -61,11 +62,16 @@ class ServiceInstance:
 
     def _become_new(self) -> None:
         self.sink = self._make_sink()
-        self.open_spans: dict[str, Span] = {}
-        """By span id, in the order they were opened; who takes a span out writes its line.
+        self.unannounced: dict[str, Span] = {}
+        """Open spans without a `span_start`, by span id, in the order in which they began.
 
-        The tracer puts them in, and calls `opened_with_care` while `is_careful`.
+        A span puts itself in, and calls `opened_with_care` while `is_careful`; who takes it out,
+        here or of `announced`, writes its line.
         """
+        self.announced: dict[str, Span] = {}
+        """Open spans with a `span_start`."""
+        self.held: dict[str, Span] = {}
+        """Open spans that are not sampled and are written only if they fail."""
         self.spans_ended = 0
         self._attributes |= {
             SERVICE_INSTANCE_ID: self._new_instance_id(),
@@ -83,6 +89,11 @@ class ServiceInstance:
 
     def _new_instance_id(self) -> str:
         return new_span_id()[:_INSTANCE_ID_DIGITS]
+
+    @property
+    def open_spans(self) -> "dict[str, Span]":
+        """Every open span, by span id."""
+        return self.announced | self.unannounced
 
     @property
     def resource(self) -> Mapping[str, Any]:  # Any: one JSON value
@@ -119,9 +130,9 @@ class ServiceInstance:
 
         When nothing has happened since it was said, nothing is said again.
         """
-        for span in list(self.open_spans.values()):
+        for span in list(self.unannounced.values()):
             self._announce(span)
-        now = (self.spans_ended, len(self.open_spans))
+        now = (self.spans_ended, (len(self.unannounced) + len(self.announced)))
         if self._stopped_at != now:
             self._stopped_at = now
             self._write_process("stopped")
@@ -133,12 +144,17 @@ class ServiceInstance:
     def opened_with_care(self, span: "Span") -> None:
         """Do what an opened span asks for while `is_careful`."""
         if self._is_over:
-            self.open_spans.pop(span.span_id, None)  # it writes nothing
+            self.unannounced.pop(span.span_id, None)  # it writes nothing
             return
         if self._announces_at_once:
             self._announce(span)
         if not self._is_introduced:
             self._introduce()
+
+    def hold(self, span: "Span") -> None:
+        """Take a span that is not sampled: it is written if it fails, and never announced."""
+        if not self._is_over:
+            self.held[span.span_id] = span
 
     def sweep(self) -> None:
         """Announce spans that are open for long, report, follow a stepped clock."""
@@ -148,18 +164,33 @@ class ServiceInstance:
             refresh()
         now = clock.monotonic_ns()
         if self._announce_after_ns > 0:
-            for span in list(self.open_spans.values()):
-                if span.age_ns(now) >= self._announce_after_ns:
-                    self._announce(span)
+            for span in self._due(now):
+                self._announce(span)
         if not self._is_introduced:
             self._introduce()
         elif now - self._reported_at >= self._interval_ns:
             self._write_process("alive")
 
     def _announce(self, span: "Span") -> None:
-        if not span.announced:
-            span.announced = True
+        span_id = span.span_id
+        self.announced[span_id] = span
+        if self.unannounced.pop(span_id, None) is None:  # it has ended meanwhile
+            del self.announced[span_id]
+        else:
             self.sink.write(span.start_record())
+
+    def _due(self, now: int) -> list["Span"]:
+        """Return the spans to announce: the oldest, up to the first that is not open for long.
+
+        One that was given an earlier start than its place in the order is announced a little late.
+        """
+        due = []
+        with suppress(RuntimeError):  # another thread opened or ended one: the rest comes next time
+            for span in self.unannounced.values():
+                if span.age_ns(now) < self._announce_after_ns:
+                    break
+                due.append(span)
+        return due
 
     def _introduce(self) -> None:
         self._is_introduced = True
@@ -177,7 +208,7 @@ class ServiceInstance:
                 "time_unix_nano": clock.now(),
                 "spans_written": self.spans_ended - self.sink.spans_dropped,
                 "records_dropped": self.sink.records_dropped,
-                "open_spans": len(self.open_spans),
+                "open_spans": len(self.unannounced) + len(self.announced),
                 "resource": {"attributes": self._attributes},
             }
         )

@@ -225,14 +225,10 @@ def _start(
         span_start_after_seconds=settings.SPAN_START_AFTER_SECONDS.value(),
         process_interval_seconds=settings.PROCESS_INTERVAL_SECONDS.value(),
     )
-    make_provider: type[TracerProvider] = TracerProvider
-    if settings.KEEP_ERRORS.value():
-        from gymlog.held import HoldingTracerProvider
-
-        make_provider = HoldingTracerProvider
-    provider = make_provider(
+    provider = TracerProvider(
         service,
         sampler=_sampler(),
+        keeps_errors=settings.KEEP_ERRORS.value(),
         limits=_limits(),
         silent_scopes=settings.SILENT_SCOPES.value(),
     )

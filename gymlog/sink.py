@@ -33,6 +33,10 @@ _KEPT: Final = frozenset(
 )  # fmt: skip
 """Texts that readers compare: whole or not at all."""
 
+_dumps = orjson.dumps
+_REFUSALS: Final = (TypeError, ValueError, RecursionError)
+"""What orjson raises for a value that it does not take."""
+
 _NO_LIMIT: Final = 1 << 62
 _BARE_CHARACTERS: Final = 64
 
@@ -59,12 +63,13 @@ class Sink:
     """The lines of one service instance: their numbers, their bytes, their losses."""
 
     __slots__ = (
-        "_lock",
+        "_acquire",
         "_log",
         "_lost",
         "_max_bytes",
         "_next_seq",
         "_pending",
+        "_release",
         "_spans_lost",
         "file",
         "is_writing",
@@ -78,8 +83,9 @@ class Sink:
         self._log = BytesLogger(self.file).msg  # type: ignore[arg-type]  # write and flush is all it takes
         self._max_bytes = line_max_bytes
         self._lost = self._spans_lost = 0
-        self._lock = threading.RLock()
-        self.is_writing: Callable[[], bool] = self._lock._is_owned  # type: ignore[attr-defined]  # as threading.Condition asks
+        lock = threading.RLock()
+        self._acquire, self._release = lock.acquire, lock.release
+        self.is_writing: Callable[[], bool] = lock._is_owned  # type: ignore[attr-defined]  # as threading.Condition asks
         """Say whether the calling thread was interrupted in a write, by a signal handler say."""
         self._pending: deque[bytes] = deque()
 
@@ -100,26 +106,40 @@ class Sink:
         if self.is_writing():
             self._pending.append(self._encode(record))
             return
-        with self._lock:
+        self._acquire()  # `with` takes twice as long
+        line = b""
+        try:
+            record["seq"] = self._next_seq()
+            try:
+                line = _dumps(record)
+            except _REFUSALS:
+                line = self._encode_carefully(record)
+            if len(line) >= self._max_bytes:
+                line = self._shrink(record)
+            self._log(line)
+        except Exception as error:  # noqa: BLE001 - the host must not notice
+            self._lose(line, error)
+        finally:
+            if self._pending:
+                self._write_pending()
+            self._release()
+
+    def _write_pending(self) -> None:
+        """Write what was ended by a signal handler or a finaliser in the middle of a write."""
+        while self._pending:
             line = b""
             try:
-                line = self._encode(record)
+                line = self._pending.popleft()
                 self._log(line)
             except Exception as error:  # noqa: BLE001 - the host must not notice
                 self._lose(line, error)
-            while self._pending:
-                try:
-                    line = self._pending.popleft()
-                    self._log(line)
-                except Exception as error:  # noqa: BLE001 - the host must not notice
-                    self._lose(line, error)
 
     def _encode(self, record: Record) -> bytes:
         """Number a record and return its line; the lock is held, so lines stand in that order."""
         record["seq"] = self._next_seq()
         try:
-            line = orjson.dumps(record)
-        except (TypeError, ValueError, RecursionError):
+            line = _dumps(record)
+        except _REFUSALS:
             line = self._encode_carefully(record)
         return self._shrink(record) if len(line) >= self._max_bytes else line
 

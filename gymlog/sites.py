@@ -79,7 +79,11 @@ def managed_span(
         return _CLOSED
     own = _tracer
     if tracer is None and own is not None and SECRET_KEYS.isdisjoint(attributes):
-        return _scope(own, name, attributes)
+        scope = _scope()
+        scope.tracer = own
+        scope.given_name = name
+        scope.given_attributes = attributes
+        return scope
     return _block(name, tracer, attributes, record_exception=True)
 
 

@@ -84,6 +84,7 @@ def captured(
     *,
     resource: Mapping[str, object] | None = None,
     sampler: Sampler | None = None,
+    keeps_errors: bool = False,
     limits: Limits | None = None,
     line_max_bytes: int = DEFAULT_LINE_MAX_BYTES,
     span_start_after_seconds: float = -1,
@@ -100,7 +101,13 @@ def captured(
         lambda: Sink(file, line_max_bytes=line_max_bytes),
         span_start_after_seconds=span_start_after_seconds,
     )
-    provider = TracerProvider(service, sampler=sampler, limits=limits, silent_scopes=silent_scopes)
+    provider = TracerProvider(
+        service,
+        sampler=sampler,
+        keeps_errors=keeps_errors,
+        limits=limits,
+        silent_scopes=silent_scopes,
+    )
     before = sites.installed_tracer(), span_groups.open_now()
     sites.install(provider.tracer)
     span_groups.open_groups(groups)

@@ -15,7 +15,17 @@ from uuid import UUID
 
 from gymlog.record import DEFAULT_VALUE_MAX_CHARACTERS
 
-__all__ = ["Limits", "clean", "clean_key", "clean_mapping", "clean_text", "cut", "take"]
+__all__ = [
+    "INT64_MAX",
+    "INT64_MIN",
+    "Limits",
+    "clean",
+    "clean_key",
+    "clean_mapping",
+    "clean_text",
+    "cut",
+    "take",
+]
 
 INT64_MIN: Final = -(1 << 63)
 INT64_MAX: Final = (1 << 63) - 1

@@ -265,8 +265,8 @@ class Histogram(Instrument):
 
 
 def _current_span() -> "Span | None":
-    scope = sys.modules.get("gymlog.scope")  # until it is loaded there are no spans
-    return None if scope is None else scope.current_span()
+    generators = sys.modules.get("gymlog.generators")  # until it is loaded there are no spans
+    return None if generators is None else generators.current_span()
 
 
 def _exemplars(value: float, monotonic_ns: int, span: "Span | None") -> tuple[Exemplar, ...]:

@@ -5,19 +5,19 @@ import asyncio
 import pytest
 
 from gymlog import rollout_context, testing
-from gymlog.held import HeldSpan, HoldingTracerProvider
 from gymlog.samplers import sampler_from
 from gymlog.server import instrument_fastapi
 from gymlog.service import ServiceInstance
 from gymlog.sink import Sink
+from gymlog.tracer import TracerProvider
 from gymlog.values import Limits
 
 
 @pytest.fixture
-def held(monkeypatch):
+def held():
     """Telemetry that samples nothing and keeps errors."""
-    monkeypatch.setattr("gymlog.testing.TracerProvider", HoldingTracerProvider)
-    with testing.captured(sampler=sampler_from("parentbased_always_off", "")) as captured:
+    sampler = sampler_from("parentbased_always_off", "")
+    with testing.captured(sampler=sampler, keeps_errors=True) as captured:
         yield captured
 
 
@@ -93,28 +93,26 @@ def test_a_failing_request_is_kept_and_its_caller_is_told_not_sampled(held, asgi
 def test_sampled_spans_are_what_they_always_were():
     """Of a sampler that keeps some."""
     file = testing.MemoryFile()
-    provider = HoldingTracerProvider(
+    provider = TracerProvider(
         ServiceInstance({"service.name": "s"}, lambda: Sink(file)),
         sampler=sampler_from("parentbased_traceidratio", "0.5"),
+        keeps_errors=True,
     )
-    kinds = set()
     for _ in range(50):
         span = provider.get_tracer("library").start_span("a")
-        kinds.add(type(span))
         span.end()
     written = testing.Captured(provider, file).spans
     assert 0 < len(written) < 50
     assert all(span["flags"] & 1 for span in written)
-    assert len(kinds) == 2
-    assert HeldSpan in kinds
 
 
 def test_what_is_held_is_limited_and_never_announced():
     """An open span that is not sampled leaves no `span_start`, also at a clean stop."""
     file = testing.MemoryFile()
-    provider = HoldingTracerProvider(
+    provider = TracerProvider(
         ServiceInstance({"service.name": "s"}, lambda: Sink(file), span_start_after_seconds=0),
         sampler=sampler_from("always_off", ""),
+        keeps_errors=True,
         limits=Limits(attributes=2),
     )
     span = provider.tracer.open_span("a", attributes={"a": 1, "b": 2, "c": 3})
@@ -125,6 +123,8 @@ def test_what_is_held_is_limited_and_never_announced():
     records = testing.Captured(provider, file).records
     assert [record["record_type"] for record in records] == ["process", "process", "span"]
     assert records[-1]["dropped_attributes_count"] == 2
+    assert provider.tracer.open_span("b").is_recording()
+    assert not provider.service.held
 
 
 def test_the_environment_switches_it_on(program):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gymlog import managed_span, span_cm
-from gymlog.scope import current_span
+from gymlog.generators import current_span
 from gymlog.testing import Captured
 
 Block = Callable[[Captured, str], contextlib.AbstractContextManager[Any]]  # Any: whichever span

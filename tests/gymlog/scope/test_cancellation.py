@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gymlog import span_cm
-from gymlog.scope import current_span
+from gymlog.generators import current_span
 from gymlog.testing import Captured
 
 Parents = Callable[[Captured], dict[str, str | None]]

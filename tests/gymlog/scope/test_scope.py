@@ -12,7 +12,7 @@ import pytest
 from opentelemetry import trace
 
 from gymlog import current_rollout_id, managed_span, rollout_context, span_cm
-from gymlog.scope import current_span
+from gymlog.generators import current_span
 from gymlog.testing import Captured
 
 Parents = Callable[[Captured], dict[str, str | None]]

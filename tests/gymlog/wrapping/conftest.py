@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gymlog import trace_fn
-from gymlog.scope import current_span
+from gymlog.generators import current_span
 from gymlog.testing import Captured
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]  # Any: functions of every kind

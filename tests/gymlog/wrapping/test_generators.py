@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gymlog import span_cm, span_groups, trace_fn
-from gymlog.scope import current_span
+from gymlog.generators import current_span
 from gymlog.testing import Captured
 
 OpenNames = Callable[[Captured], list[str]]

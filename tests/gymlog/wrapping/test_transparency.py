@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gymlog import testing, trace_fn
-from gymlog.scope import current_span
+from gymlog.generators import current_span
 from gymlog.testing import Captured
 
 OpenNames = Callable[[Captured], list[str]]
