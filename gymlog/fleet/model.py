@@ -46,7 +46,7 @@ def latency_seconds(seed: int, step: int) -> float:
 
 
 def make_app(*, latency_scale: float = 1.0, hanging_call: int = 0) -> FastAPI:
-    """Return the application; the `hanging_call`-th call (from 1) never ends, 0 is none."""
+    """Return the application; the `hanging_call`-th call (from 1, streams apart) hangs; 0 is none."""
     app = FastAPI(title="model")
     call_numbers = itertools.count(1)
 
@@ -65,7 +65,8 @@ def make_app(*, latency_scale: float = 1.0, hanging_call: int = 0) -> FastAPI:
     async def answer(request: ModelRequest, dialect: Dialect) -> JsonObject | StreamingResponse:
         reply = read_reply(request)
         seconds = latency_scale * latency_seconds(request.seed, len(request.messages))
-        if next(call_numbers) == hanging_call:
+        # A stream ends when its caller leaves; an answer that is due whole does not.
+        if not request.stream and next(call_numbers) == hanging_call:
             seconds = math.inf
         if request.stream:
             return StreamingResponse(

@@ -43,7 +43,7 @@ def test_every_line_is_accounted_for(healthy):
         counts[line["class"]] = counts.get(line["class"], 0) + line["lines"]
     assert sum(counts.values()) == len(healthy.lines)
     assert counts["span"] == len(healthy.spans)
-    assert set(counts) <= {"span", "span_start", "process"}
+    assert set(counts) <= {"span", "span_start", "process", "metric"}
 
 
 def test_each_rollout_is_one_trace(healthy):
