@@ -46,7 +46,7 @@ def latency_seconds(seed: int, step: int) -> float:
 
 
 def make_app(*, latency_scale: float = 1.0, hanging_call: int = 0) -> FastAPI:
-    """Return the application; the `hanging_call`-th call (from 1, streams apart) hangs; 0 is none."""
+    """Return the application; the `hanging_call`-th call hangs, from 1, streams apart; 0: none."""
     app = FastAPI(title="model")
     call_numbers = itertools.count(1)
 
