@@ -5,7 +5,10 @@ Every run is a process tree of its own; the subjects take turns, so that a slow 
 FastAPI (without send and receive spans) and of aiohttp's client, batch processor and console
 exporter, one line a span: it has the 14 HTTP spans of a rollout, not the five that the servers
 make by hand. Rates are of this machine, only the ratios say something; CPU is of all processes
-and varies less than the time.
+and varies less than the time. Event-loop lag and time of the garbage collector are measured from
+outside, in all subjects alike (`fleet_probe`), while the rollouts run; the agent has the busiest
+loop, `all` is every process's. The fleet's own timeouts are lengthened, so that a subject too slow
+for them is measured too.
 
 What gymlog wrote is read in full. The exit code is 1 when a rollout failed, a number is missing,
 a process counts other spans than there are lines, or a trace is not whole.
@@ -23,15 +26,29 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
+import fleet_probe
 import orjson
 
 SPANS_PER_ROLLOUT = 19
 HTTP_SPANS_PER_ROLLOUT = 14
 COUNTERS = ("spans_written", "records_dropped", "open_spans")
+SHOWN_LAGS = ("agent", "all")
+GRACE_SECONDS = 60
+"""What the processes may take to stop: spans still in the SDK's queue are not lost by our doing."""
+
+SITE = """
+import fleet_probe
+
+fleet_probe.watch()
+"""
+"""A `sitecustomize` for the fleet's processes, which know nothing of it."""
 
 SDK_SITE = """
 import sys
@@ -51,35 +68,64 @@ if any(argument.startswith("gymlog.fleet.") for argument in sys.orig_argv):
     FastAPIInstrumentor().instrument(exclude_spans=["receive", "send"])
     AioHttpClientInstrumentor().instrument()
 """
-"""A `sitecustomize` for the fleet's processes, which know nothing of it."""
+"""What the SDK's subject adds to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """Quantiles of event-loop lag, in ms."""
+
+    p50: float
+    p99: float
+    max: float
+
+    @classmethod
+    def of(cls, seconds: Iterable[float]) -> "Lag":
+        ordered = sorted(seconds)
+        p50, p99, greatest = (
+            round(ordered[min(int(share * len(ordered)), len(ordered) - 1)] * 1e3, 1)
+            for share in (0.5, 0.99, 1)
+        )
+        return cls(p50, p99, greatest)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one run of the fleet took."""
+
+    done: int
+    """Rollouts that ended well."""
+    rate: float
+    """Of those, per second."""
+    cpu_ms: float
+    """Of all processes, per rollout, their start included."""
+    peak_mib: float
+    """Resident memory of the largest process."""
+    gc_ms: float
+    """Garbage collector's time in all processes, per rollout."""
+    lags: dict[str, Lag]
+    """By process, and of all."""
 
 
 @dataclass
 class Subject:
-    """One way to run the fleet, and what its runs took."""
+    """One way to run the fleet, and its runs."""
 
     name: str
     options: tuple[str, ...] = ()
-    variables: dict[str, str] = field(default_factory=dict)
-    rates: list[float] = field(default_factory=list)
-    """Rollouts per second."""
-    cpu_ms: list[float] = field(default_factory=list)
-    """Of all processes, per rollout, their start included."""
-    peak_mib: list[float] = field(default_factory=list)
-    """Resident memory of the largest process."""
+    site: str = SITE
+    runs: list[Run] = field(default_factory=list)
 
     def run(self, folder: Path, arguments: argparse.Namespace) -> list[str]:
         """Run the fleet once, with its logs in `folder`; return what went wrong."""
         command = [sys.executable, "-m", "gymlog.cli", "demo", "--no-show", f"--out={folder}"]
         command += [f"--rollouts={arguments.rollouts}", f"--concurrency={arguments.concurrency}"]
         command += [f"--latency-scale={arguments.latency_scale}", "--span-groups=per_rollout"]
+        command += [f"--grace-seconds={GRACE_SECONDS}"]
         said = folder / "demo.stderr"
         with said.open("wb") as stderr:
             process = subprocess.Popen(
-                [*command, *self.options],
-                stderr=stderr,
-                env={key: value for key, value in os.environ.items() if "OTEL" not in key}
-                | self.variables,
+                [*command, *self.options], stderr=stderr, env=self._environ(folder)
             )
             _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -88,26 +134,71 @@ class Subject:
         done = int(result[1].replace(",", "")) if result else 0
         if result is None or not done:
             return [f"{self.name}: exit code {process.returncode}: {words.strip()}"]
-        self.rates.append(done / float(result[2]))
-        self.cpu_ms.append((usage.ru_utime + usage.ru_stime) * 1e3 / done)
-        self.peak_mib.append(usage.ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10))
+        try:
+            watched = fleet_probe.lags_by_process(folder)
+        except ValueError as error:
+            return [f"{self.name}: {error}"]
+        lags = {name: Lag.of(mine.seconds) for name, mine in watched.items()}
+        lags["all"] = Lag.of(chain.from_iterable(mine.seconds for mine in watched.values()))
+        self.runs.append(
+            Run(
+                done=done,
+                rate=done / float(result[2]),
+                cpu_ms=(usage.ru_utime + usage.ru_stime) * 1e3 / done,
+                peak_mib=usage.ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10),
+                gc_ms=sum(mine.gc_seconds for mine in watched.values()) * 1e3 / done,
+                lags=lags,
+            )
+        )
         if process.returncode or done != arguments.rollouts:
             return [f"{self.name}: exit code {process.returncode}, {done} rollouts done: {words}"]
         return []
 
-    def report(self) -> dict[str, float]:
+    def _environ(self, folder: Path) -> dict[str, str]:
+        """Return an environment without telemetry's settings, but with this subject's site."""
+        site = folder / "site"
+        site.mkdir()
+        (site / "sitecustomize.py").write_text(self.site)
+        paths = [str(site), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+        return {
+            **{key: value for key, value in os.environ.items() if "OTEL" not in key},
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+            fleet_probe.FOLDER_VARIABLE: str(folder),
+        }
+
+    @property
+    def best_rate(self) -> float:
+        return max(run.rate for run in self.runs)
+
+    @property
+    def least_cpu_ms(self) -> float:
+        return min(run.cpu_ms for run in self.runs)
+
+    def best_lag(self, name: str) -> Lag:
+        """Return the lag of a process in the run in which its p99 was lowest."""
+        return min((run.lags[name] for run in self.runs), key=lambda lag: lag.p99)
+
+    def report(self) -> dict[str, Any]:  # Any: JSON
         """Return best, worst and spread of the runs."""
-        best, worst = max(self.rates), min(self.rates)
+        best, worst = self.best_rate, min(run.rate for run in self.runs)
         return {
             "rollouts_per_second": round(best, 1),
             "worst_rollouts_per_second": round(worst, 1),
             "spread_percent": round((best - worst) / best * 100, 1),
-            "cpu_ms_per_rollout": round(min(self.cpu_ms), 2),
-            "peak_mib": round(max(self.peak_mib)),
+            "cpu_ms_per_rollout": round(self.least_cpu_ms, 2),
+            "gc_ms_per_rollout": round(min(run.gc_ms for run in self.runs), 2),
+            "peak_mib": round(max(run.peak_mib for run in self.runs)),
+            "lag_ms": {
+                name: asdict(self.best_lag(name))
+                | {"worst_p99": max(run.lags[name].p99 for run in self.runs)}
+                for name in self.runs[0].lags
+            },
         }
 
 
-def logged_records(folder: Path, problems: list[str]):
+def logged_records(
+    folder: Path, problems: list[str]
+) -> Iterator[dict[str, Any]]:  # Any: see gymlog.record
     """Yield every record of a folder's logs; lines that are none are problems."""
     for log in sorted(folder.glob("*.log")):
         with log.open("rb") as lines:
@@ -121,10 +212,10 @@ def logged_records(folder: Path, problems: list[str]):
 def check(folder: Path, rollouts: int) -> tuple[dict[str, int], list[str]]:
     """Read what gymlog wrote; return counts, and what is missing or wrong."""
     problems: list[str] = []
-    numbers = defaultdict(list)
-    written = defaultdict(int)
-    stopped = {}
-    traces = defaultdict(dict)
+    numbers: dict[str, list[int]] = defaultdict(list)
+    written: dict[str, int] = defaultdict(int)
+    stopped: dict[str, dict[str, object]] = {}
+    traces: dict[str, dict[str, str | None]] = defaultdict(dict)
     for record in logged_records(folder, problems):
         instance = record["resource"]["attributes"]["service.instance.id"]
         numbers[instance].append(record["seq"])
@@ -162,34 +253,39 @@ def check(folder: Path, rollouts: int) -> tuple[dict[str, int], list[str]]:
 
 def count_sdk_spans(folder: Path) -> int:
     """Return how many spans of rollouts the SDK's exporters wrote."""
-    return sum(
-        b'"parent_id": ' in line and b'"GET /health"' not in line
-        for log in folder.glob("*.log")
-        for line in log.read_bytes().splitlines()
-    )
+    count = 0
+    for log in folder.glob("*.log"):
+        with log.open("rb") as lines:
+            count += sum(
+                b'"parent_id": ' in line and b'"GET /health"' not in line for line in lines
+            )
+    return count
 
 
 def measure(
     subjects: list[Subject], folder: Path, arguments: argparse.Namespace
-) -> tuple[dict[str, int], list[int], list[str]]:
-    """Run all subjects in turns; return gymlog's last counts, the SDK's spans, the problems."""
+) -> tuple[dict[str, int], list[float], list[str]]:
+    """Run all subjects in turns; return gymlog's last counts, the SDK's losses, the problems."""
     counts: dict[str, int] = {}
-    sdk_spans: list[int] = []
+    losses: list[float] = []
     problems: list[str] = []
     for number in range(arguments.rounds):
         for subject in subjects:
             with tempfile.TemporaryDirectory(dir=folder) as name:
                 own = Path(name)
+                before = len(subject.runs)
                 failed = subject.run(own, arguments)
                 problems += failed
                 if subject.name == "gymlog" and not failed:
                     counts, found = check(own, arguments.rollouts)
                     problems += found
-                if subject.name == "sdk" and not failed:
-                    sdk_spans.append(count_sdk_spans(own))
-            rate = f"{subject.rates[-1]:.1f} rollouts/s" if subject.rates else "failed"
+                has_run = len(subject.runs) > before
+                if subject.name == "sdk" and has_run:
+                    made = subject.runs[-1].done * HTTP_SPANS_PER_ROLLOUT
+                    losses.append(max(1 - count_sdk_spans(own) / made, 0.0) * 100)
+            rate = f"{subject.runs[-1].rate:.1f} rollouts/s" if has_run else "failed"
             print(f"round {number + 1}: {subject.name} {rate}", file=sys.stderr)
-    return counts, sdk_spans, problems
+    return counts, losses, problems
 
 
 def main() -> int:
@@ -201,55 +297,67 @@ def main() -> int:
     parser.add_argument("--sdk", action="store_true", help="run it under OpenTelemetry's SDK too")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    subjects = [Subject("off", ("--no-telemetry",)), Subject("gymlog")]
+    if arguments.sdk:
+        subjects.append(Subject("sdk", ("--no-telemetry",), SITE + SDK_SITE))
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "sitecustomize.py").write_text(SDK_SITE)
-        subjects = [Subject("off", ("--no-telemetry",)), Subject("gymlog")]
-        if arguments.sdk:
-            subjects.append(Subject("sdk", ("--no-telemetry",), {"PYTHONPATH": name}))
-        counts, sdk_spans, problems = measure(subjects, folder, arguments)
-    packages = ("gymlog", "fastapi", "aiohttp", "opentelemetry-sdk")
+        counts, losses, problems = measure(subjects, Path(name), arguments)
+    packages = ("gymlog", "fastapi", "uvicorn", "aiohttp", "opentelemetry-sdk")
     report = {
         "versions": {"python": platform.python_version()}
         | {name: version(name) for name in packages},
+        "cpus": os.cpu_count(),
         "rollouts": arguments.rollouts,
         "concurrency": arguments.concurrency,
         "rounds": arguments.rounds,
-        "subjects": {subject.name: subject.report() for subject in subjects if subject.rates},
+        "subjects": {subject.name: subject.report() for subject in subjects if subject.runs},
         "ratios": ratios(subjects),
         "written": counts,
         "problems": problems,
     }
-    if sdk_spans:
-        expected = arguments.rollouts * HTTP_SPANS_PER_ROLLOUT
-        report["sdk_lost_percent"] = round((1 - min(sdk_spans) / expected) * 100, 1)
+    if losses:
+        report["sdk_lost_percent"] = round(max(losses), 1)
     print(json.dumps(report) if arguments.json else as_text(report))
     return 1 if problems else 0
 
 
 def ratios(subjects: list[Subject]) -> dict[str, float]:
-    """Return each subject's throughput and CPU beside `off`'s, best against best."""
+    """Return each subject's throughput, CPU and lag beside `off`'s, best against best.
+
+    A lag below 1 ms, which the probe cannot tell from none, counts as 1 ms.
+    """
     off, *others = subjects
     return {
         f"{other.name} / off, {what}": round(value, 3)
         for other in others
-        if off.rates and other.rates
+        if off.runs and other.runs
         for what, value in (
-            ("throughput", max(other.rates) / max(off.rates)),
-            ("CPU", min(other.cpu_ms) / min(off.cpu_ms)),
+            ("throughput", other.best_rate / off.best_rate),
+            ("CPU", other.least_cpu_ms / off.least_cpu_ms),
+            *(
+                (f"lag p99 {of}", max(other.best_lag(of).p99, 1) / max(off.best_lag(of).p99, 1))
+                for of in SHOWN_LAGS
+            ),
         )
     }
 
 
-def as_text(report) -> str:
+def as_text(report: dict[str, Any]) -> str:  # Any: JSON
     lines = [" ".join(f"{name} {number}" for name, number in report["versions"].items())]
-    lines += [
-        f"{name:7} {values['rollouts_per_second']:8.1f} rollouts/s best of {report['rounds']} "
-        f"(spread {values['spread_percent']:.1f} %) {values['cpu_ms_per_rollout']:7.2f} ms CPU "
-        f"{values['peak_mib']:6} MiB in the largest process"
-        for name, values in report["subjects"].items()
-    ]
-    lines += [f"{name:24} {ratio:6.3f}" for name, ratio in report["ratios"].items()]
+    for name, values in report["subjects"].items():
+        lines.append(
+            f"{name:7} {values['rollouts_per_second']:8.1f} rollouts/s best of {report['rounds']} "
+            f"(spread {values['spread_percent']:.1f} %), {values['cpu_ms_per_rollout']:.2f} ms CPU "
+            f"a rollout, {values['gc_ms_per_rollout']:.2f} of them GC, {values['peak_mib']} MiB in "
+            "the largest process"
+        )
+        lines += [
+            f"{name:7} event-loop lag, {of:5}  p50 {lag['p50']:8.1f} ms  p99 {lag['p99']:8.1f} ms "
+            f"(worst round {lag['worst_p99']:.1f})  max {lag['max']:8.1f} ms"
+            for of, lag in values["lag_ms"].items()
+            if of in SHOWN_LAGS
+        ]
+    lines += [f"{name:28} {ratio:6.3f}" for name, ratio in report["ratios"].items()]
     lines += [", ".join(f"{name} {count:,}" for name, count in report["written"].items())]
     if "sdk_lost_percent" in report:
         lines += [f"spans that the SDK lost: {report['sdk_lost_percent']} %"]
