@@ -74,7 +74,7 @@ async def request(
     tracer = sites.installed_tracer()
     if tracer is None and not instruments.are_on:
         return await send()
-    return await _send_traced()(tracer, method, url, aiohttp_kwargs, send)
+    return await _send_traced()(tracer, method, url, send)
 
 
 @functools.cache

@@ -9,14 +9,14 @@ import asyncio
 import atexit
 import sys
 from collections.abc import AsyncGenerator, Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import aiohttp
 
 from gymlog.connection_pool import make_connector
 from gymlog.observers import watch_event_loop
 
-__all__ = ["Response", "close_sessions", "current_session"]
+__all__ = ["Request", "Response", "close_sessions", "current_session"]
 
 _INTERRUPTIONS: Final = (
     asyncio.CancelledError,
@@ -49,6 +49,7 @@ async def current_session() -> aiohttp.ClientSession:
         connector=make_connector(),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None),  # a model may take its time
+        request_class=Request,
         response_class=Response,
     )
     held = _held[loop] = _Held(session, _closing(session))
@@ -65,6 +66,22 @@ async def close_sessions() -> None:
     held = _held.get(asyncio.get_running_loop())
     if held is not None:
         await held.closing.aclose()
+
+
+class Request(aiohttp.ClientRequest):
+    """aiohttp's request, which tells when it is about to go out: each try, each redirect's hop.
+
+    Its headers are its own: aiohttp makes each hop's anew from the caller's. A middleware would do
+    as well, at the cost of two coroutines a request.
+    """
+
+    when_made: "ClassVar[Callable[[Request], None] | None]" = None
+    """Set by `client_span`, which needs OpenTelemetry, once telemetry is on."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # Any: aiohttp's own arguments
+        super().__init__(*args, **kwargs)
+        if Request.when_made is not None:
+            Request.when_made(self)
 
 
 class Response(aiohttp.ClientResponse):

@@ -8,14 +8,15 @@ span or without. Cost: about 30 µs a request, 3 µs without a span.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
 from aiohttp.typedefs import StrOrURL
 from yarl import URL
 
-from gymlog import clock, destinations, http_detail
-from gymlog.client_session import Response
+from gymlog import clock, destinations, http_detail, sites
+from gymlog.client_session import Request, Response
+from gymlog.generators import current_span
 from gymlog.metrics import instruments
 from gymlog.propagation import inject_current
 from gymlog.semconv import (
@@ -47,21 +48,18 @@ async def send_traced(
     tracer: Tracer | None,
     method: str,
     url: StrOrURL,
-    options: dict[str, Any],  # Any: aiohttp's own keyword arguments
     send: Callable[[], Awaitable[aiohttp.ClientResponse]],
 ) -> aiohttp.ClientResponse:
-    """Await `send`, which sends with `options`, inside a CLIENT span; raises what it raises.
+    """Await `send` inside a CLIENT span; raises what it raises.
 
     Without a tracer the request is only measured.
     """
-    hops = span = token = None
-    if tracer is not None:
-        hops = _Hops()
-        options["middlewares"] = (*(options.get("middlewares") or ()), hops)
-        if is_span_group_enabled(GymSpanGroup.HTTP_CLIENT):
-            name = _NAMES.get(method.upper(), "HTTP")
-            span = tracer.open_span(name, "CLIENT", _attributes(method, url))
-            token = span.attach()
+    span = token = None
+    if tracer is not None and is_span_group_enabled(GymSpanGroup.HTTP_CLIENT):
+        span = ClientSpan()
+        span.sent = 0
+        tracer.begin(span, _NAMES.get(method.upper(), "HTTP"), "CLIENT", _attributes(method, url))
+        token = span.attach()
     began = clock.monotonic_ns() if instruments.are_on else None
     if span is None and began is None:
         return await send()
@@ -69,21 +67,25 @@ async def send_traced(
     try:
         response = await send()
     except BaseException as failure:
-        if hops is not None:
-            hops.count_resends(span)
         call.failed(failure, url)
         raise
     finally:
         if token is not None:
             Span.detach(token)
-    if hops is not None:
-        hops.count_resends(span)
     call.answered(response)
     if isinstance(response, Response):
         response.when_over(call.over)
     else:  # made by a middleware of the caller
         call.over(None)
     return response
+
+
+class ClientSpan(Span):
+    """The span of a request, which counts how often it was sent."""
+
+    __slots__ = ("sent",)
+
+    sent: int
 
 
 class _Call:
@@ -94,7 +96,7 @@ class _Call:
 
     __slots__ = ("_authority", "_began", "_error_type", "_method", "_span", "_status")
 
-    def __init__(self, span: Span | None, began: int | None, method: str) -> None:
+    def __init__(self, span: ClientSpan | None, began: int | None, method: str) -> None:
         self._span = span
         self._began = began
         self._method = method
@@ -105,6 +107,7 @@ class _Call:
     def failed(self, failure: BaseException, url: StrOrURL) -> None:
         """Take note that there is no answer."""
         self._authority = _authority_of(url)
+        self._count_resends()
         if isinstance(failure, aiohttp.ClientResponseError) and failure.status:
             self._status = failure.status
             if self._span is not None:
@@ -114,6 +117,7 @@ class _Call:
     def answered(self, response: aiohttp.ClientResponse) -> None:
         """Take note of the answer, whose body is still to come."""
         self._authority = response.url.raw_authority
+        self._count_resends()
         status = self._status = response.status
         span = self._span
         if span is not None:
@@ -123,6 +127,10 @@ class _Call:
             if span is not None:
                 span.set_attribute(ERROR_TYPE, str(status))
                 span.set_status("ERROR")
+
+    def _count_resends(self) -> None:
+        if self._span is not None and self._span.sent > 1:
+            self._span.set_attribute(HTTP_REQUEST_RESEND_COUNT, self._span.sent - 1)
 
     def over(self, failure: BaseException | None) -> None:
         """Take note of the end, and of what broke it off."""
@@ -147,32 +155,21 @@ def _authority_of(url: StrOrURL) -> str:
         return ""  # aiohttp says what is wrong with it
 
 
-class _Hops:
-    """aiohttp middleware that sees each request that goes out: tries, and hops of a redirect.
+def _made(outgoing: aiohttp.ClientRequest) -> None:
+    """Count what goes out, and give it the trace context if it stays in the fleet.
 
-    It stands innermost, so that a redirect which leaves the fleet takes no context along: aiohttp
-    makes each hop's headers anew from the caller's, which stay untouched.
+    So a redirect that leaves the fleet takes none along.
     """
+    span = current_span()
+    if type(span) is ClientSpan:
+        span.sent += 1
+    if sites.installed_tracer() is None:
+        return
+    if (outgoing.url.host or "") in destinations.from_environment():
+        inject_current(outgoing.headers)
 
-    __slots__ = ("_allowed", "_sent")
 
-    def __init__(self) -> None:
-        self._allowed = destinations.from_environment()
-        self._sent = 0
-
-    async def __call__(
-        self,
-        outgoing: aiohttp.ClientRequest,
-        handler: Callable[[aiohttp.ClientRequest], Awaitable[aiohttp.ClientResponse]],
-    ) -> aiohttp.ClientResponse:
-        self._sent += 1
-        if (outgoing.url.host or "") in self._allowed:
-            inject_current(outgoing.headers)
-        return await handler(outgoing)
-
-    def count_resends(self, span: Span | None) -> None:
-        if self._sent > 1 and span is not None:
-            span.set_attribute(HTTP_REQUEST_RESEND_COUNT, self._sent - 1)
+Request.when_made = _made
 
 
 def _attributes(method: str, url: StrOrURL) -> dict[str, str | int | None]:

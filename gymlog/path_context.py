@@ -67,9 +67,10 @@ def take_off(scope: MutableMapping[str, Any]) -> PathContext | None:  # Any: an 
     path: str = scope["path"]
     if _COMMON_START not in path:
         return None
-    root, rest = split_root(path, scope.get("root_path", ""))
+    root_path = scope.get("root_path", "")
+    root, rest = split_root(path, root_path) if root_path else ("", path)
     rollout_id = traceparent = None
-    while True:
+    while rest.startswith(_COMMON_START):
         if (split := rollout.split_path(rest)) is not None:
             rollout_id, rest = split
             if rest.startswith(_CAPTURE_PREFIX):
@@ -96,6 +97,9 @@ def take_off(scope: MutableMapping[str, Any]) -> PathContext | None:  # Any: an 
 
 def _split_raw(raw_path: bytes, root: str, prefix: str) -> tuple[bytes, bytes, bytes]:
     """Split a percent-encoded path like the decoded one, by its segments."""
+    raw_root, raw_prefix = root.encode(), prefix.encode("utf-8", "replace")
+    if b"%" not in raw_path and raw_path.startswith(raw_root + raw_prefix):
+        return raw_root, raw_prefix, raw_root + raw_path[len(raw_root + raw_prefix) :] or b"/"
     has_root = root and unquote_to_bytes(raw_path).startswith(root.encode() + b"/")
     root_end = 1 + root.count("/") if has_root else 1
     prefix_end = root_end + prefix.count("/")

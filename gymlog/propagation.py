@@ -8,7 +8,7 @@ one regular expression without backtracking.
 """
 
 import re
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, MutableMapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
@@ -25,10 +25,11 @@ from opentelemetry.propagators.textmap import (
 )
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
 
+from gymlog.generators import current_span
 from gymlog.record import FLAG_RANDOM_TRACE_ID, FLAG_SAMPLED
 from gymlog.rollout import current_rollout_id, is_valid_rollout_id
 from gymlog.semconv import ROLLOUT_ID
-from gymlog.spans import SPAN_KEY, Span
+from gymlog.spans import Span
 from gymlog.trace_state import OtelTraceState, combine
 
 __all__ = [
@@ -39,6 +40,8 @@ __all__ = [
     "extract_rollout_id",
     "inject",
     "inject_current",
+    "remote_parent",
+    "rollout_id_in",
 ]
 
 MAX_BAGGAGE_LENGTH: Final = 8_192
@@ -49,6 +52,8 @@ _ZERO_TRACE_ID: Final = "0" * 32
 _ZERO_SPAN_ID: Final = "0" * 16
 _VERSION_00_LENGTH: Final = 55
 _OWS: Final = " \t"
+
+_ONLY_MEMBER: Final = f"{ROLLOUT_ID}=".encode()
 
 _HEADERS: Final = frozenset({"traceparent", "tracestate", "baggage"})
 
@@ -76,29 +81,44 @@ def extract(headers: Iterable[tuple[bytes, bytes]]) -> RemoteParent | None:
     give None; several `tracestate` headers are one list. Flags that level 2 does not define are
     dropped.
     """
-    parent: bytes | None = None
-    states: list[str] | None = None
+    parents: list[bytes] = []
+    states: list[bytes] = []
     for name, value in headers:
         length = len(name)
         if length == 11 and name.lower() == b"traceparent":
-            if parent is not None:
-                return None
-            parent = value
+            parents.append(value)
         elif length == 10 and name.lower() == b"tracestate":
-            states = [*(states or ()), value.decode("latin-1")]
-    if parent is None:
+            states.append(value)
+    return remote_parent(parents, states)
+
+
+def remote_parent(
+    traceparents: Sequence[bytes], tracestates: Sequence[bytes]
+) -> RemoteParent | None:
+    """Return the caller's span from the values of its headers, as `extract` does."""
+    if len(traceparents) != 1:
         return None
-    return _remote_parent(parent.decode("latin-1"), states)
+    states = [state.decode("latin-1") for state in tracestates]
+    return _remote_parent(traceparents[0].decode("latin-1"), states)
 
 
 def extract_rollout_id(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
     """Return the caller's rollout id from the `baggage` of raw ASGI headers, if valid."""
     for name, value in headers:
         if len(name) == 7 and name.lower() == b"baggage":
-            rollout_id = _rollout_id(value.decode("latin-1"))
+            rollout_id = rollout_id_in(value)
             if rollout_id is not None:
                 return rollout_id
     return None
+
+
+def rollout_id_in(baggage_header: bytes) -> str | None:
+    """Return the rollout id in the value of a `baggage` header, if valid."""
+    if baggage_header.startswith(_ONLY_MEMBER):  # as gymlog itself sends it
+        rollout_id = baggage_header[len(_ONLY_MEMBER) :].decode("latin-1")
+        if is_valid_rollout_id(rollout_id):
+            return rollout_id
+    return _rollout_id(baggage_header.decode("latin-1"))
 
 
 def inject(
@@ -127,8 +147,8 @@ def inject_current(carrier: MutableMapping[str, str], context: Context | None = 
     if context is None:
         context = get_current()
     traceparent, trace_state = "", ""
-    span = context.get(SPAN_KEY)
-    if type(span) is Span:
+    span = current_span(context)
+    if isinstance(span, Span):
         traceparent = _traceparent_of(span.trace_id, span.span_id, span.flags)
         trace_state = span.trace_state
     elif isinstance(span, trace.Span) and (other := span.get_span_context()).is_valid:
@@ -238,7 +258,9 @@ def _write(
     carrier: MutableMapping[str, str], traceparent: str, trace_state: str, members: list[str]
 ) -> None:
     """Write what is not empty, in place of what the carrier has of it."""
-    for name in [name for name in carrier if name.lower() in _HEADERS]:
+    names = " ".join(carrier).lower()
+    is_there = "trace" in names or "baggage" in names  # mostly not, and this is soon known
+    for name in [name for name in carrier if name.lower() in _HEADERS] if is_there else ():
         if name.lower() != "baggage":
             if traceparent:
                 carrier.pop(name)

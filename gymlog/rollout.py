@@ -27,7 +27,7 @@ __all__ = [
 PATH_PREFIX: Final = "/ng-rollout/"
 MAX_LENGTH: Final = 256
 
-_VALID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_match = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_LENGTH - 1}}}").fullmatch
 
 _rollout_id: ContextVar[str | None] = ContextVar("nemo_gym_rollout_id", default=None)
 
@@ -62,11 +62,7 @@ def rollout_context(rollout_id: str | None) -> Iterator[None]:
 
 def is_valid_rollout_id(rollout_id: object) -> bool:
     """Say whether an id can stand in a path: letters, digits, `.`, `_`, `-`, at most 256."""
-    return (
-        isinstance(rollout_id, str)
-        and len(rollout_id) <= MAX_LENGTH
-        and _VALID.fullmatch(rollout_id) is not None
-    )
+    return isinstance(rollout_id, str) and _match(rollout_id) is not None
 
 
 def rollout_id_from_body(body: Mapping[str, object]) -> str | None:

@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, Protocol, TypeVar, overload
 
-import opentelemetry.context as otel_context
 from opentelemetry.context.context import Context
 from opentelemetry.propagators.textmap import Getter
 
@@ -27,7 +26,13 @@ from gymlog.metrics.collector import flush_metrics
 from gymlog.notices import notice
 from gymlog.observers import watch_event_loop
 from gymlog.path_context import PathContext, split_root, take_off
-from gymlog.propagation import Propagator, RemoteParent, extract, extract_rollout_id
+from gymlog.propagation import (
+    Propagator,
+    RemoteParent,
+    extract,
+    remote_parent,
+    rollout_id_in,
+)
 from gymlog.semconv import (
     HTTP_REQUEST_METHOD,
     HTTP_REQUEST_METHOD_ORIGINAL,
@@ -36,7 +41,7 @@ from gymlog.semconv import (
 )
 from gymlog.settings import TRACE_HEALTH
 from gymlog.span_groups import GymSpanGroup, is_span_group_enabled
-from gymlog.spans import SPAN_KEY, Span
+from gymlog.spans import Span, context_with, get_context, set_context
 
 __all__ = ["HEALTH_PROBES", "ServerMiddleware", "instrument_fastapi"]
 
@@ -56,6 +61,7 @@ _METHODS: Final = frozenset(
     {"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE"}
 )
 _TRACE_HEADERS: Final = frozenset({b"traceparent", b"tracestate"})
+_HEADERS: Final = _TRACE_HEADERS | {b"baggage", b"content-type"}
 _CONTRIB: Final = "opentelemetry.instrumentation."
 
 
@@ -88,15 +94,12 @@ class ServerMiddleware:
         origin = _origin(headers, path_context)
         rollout_token = rollout.set_rollout_id(origin.rollout_id)
         span = watch = measured_key = None
-        if instruments.are_on and scope["type"] == "http" and not self._is_excluded(scope):
+        is_excluded = scope.get("method") == "GET" and self._is_excluded(scope)
+        if instruments.are_on and not is_excluded and scope["type"] == "http":
             method = scope["method"]
             scheme = scope.get("scheme", "http")
             measured_key = (method if method in _METHODS else "_OTHER", scheme)
-        if (
-            tracer is not None
-            and is_span_group_enabled(GymSpanGroup.SERVER)
-            and not self._is_excluded(scope)
-        ):
+        if tracer is not None and is_span_group_enabled(GymSpanGroup.SERVER) and not is_excluded:
             name, attributes = _name_and_attributes(scope)
             span = tracer.open_span(name, "SERVER", attributes, parent=origin.parent, is_root=True)
         if origin.rollout_id is None and origin.has_json and scope.get("method") == "POST":
@@ -111,8 +114,8 @@ class ServerMiddleware:
             measured_key=measured_key,
         )
         # A FastAPI that traces into a provider of its own keeps its place in the context.
-        outer = otel_context.get_current() if is_native else Context()
-        context_token = otel_context.attach(_context(outer, origin, span))
+        outer = get_context() if is_native else Context()
+        context_token = set_context(_context(outer, origin, span))
         try:
             await self.app(scope, exchange.receive, exchange.send)
         except BaseException as error:
@@ -125,8 +128,6 @@ class ServerMiddleware:
             rollout.reset(rollout_token)
 
     def _is_excluded(self, scope: Scope) -> bool:
-        if scope.get("method") != "GET":
-            return False
         path = split_root(scope["path"], scope.get("root_path", ""))[1]
         return path in self._excluded_paths or path.startswith(self._excluded_starts)
 
@@ -295,23 +296,31 @@ class _Origin(NamedTuple):
 
 
 def _origin(headers: Headers, path_context: PathContext | None) -> _Origin:
-    parent = extract(headers)
-    rollout_id = None
+    traceparents: list[bytes] = []
+    tracestates: list[bytes] = []
+    rollout_id = baggage_rollout_id = None
+    baggage = content_type = b""
+    for name, value in headers:
+        if name not in _HEADERS:
+            continue
+        if name == b"traceparent":
+            traceparents.append(value)
+        elif name == b"content-type":
+            content_type = value
+        elif name == b"tracestate":
+            tracestates.append(value)
+        else:
+            baggage = b"%b,%b" % (baggage, value) if baggage else value
+            baggage_rollout_id = baggage_rollout_id or rollout_id_in(value)
+    parent = remote_parent(traceparents, tracestates)
     if path_context is not None:
         rollout_id = path_context.rollout_id
         if parent is None and path_context.traceparent is not None:
             kept = [header for header in headers if header[0] not in _TRACE_HEADERS]
             headers = [*kept, (b"traceparent", path_context.traceparent)]
             parent = extract(headers)
-    baggage = content_type = b""
-    for name, value in headers:
-        if name == b"content-type":
-            content_type = value
-        elif name == b"baggage":
-            baggage = b"%b,%b" % (baggage, value) if baggage else value
-    if baggage and rollout_id is None:
-        rollout_id = extract_rollout_id(headers)
-    return _Origin(headers, parent, rollout_id, baggage, b"json" in content_type)
+    is_json = b"json" in content_type
+    return _Origin(headers, parent, rollout_id or baggage_rollout_id, baggage, is_json)
 
 
 def _context(context: Context, origin: _Origin, span: Span | None) -> Context:
@@ -319,7 +328,7 @@ def _context(context: Context, origin: _Origin, span: Span | None) -> Context:
     has_other_baggage = b"," in origin.baggage or (origin.baggage and origin.rollout_id is None)
     if has_other_baggage or (span is None and origin.parent is not None):
         context = _propagator.extract(origin.headers, context, _getter)
-    return context if span is None else Context({**context, SPAN_KEY: span})
+    return context if span is None else context_with(span, context)
 
 
 def _name_and_attributes(scope: Scope) -> tuple[str, dict[str, object]]:

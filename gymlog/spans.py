@@ -439,7 +439,7 @@ class Span(_SpanInterface):
 
 def context_with(span: Span, context: Context) -> Context:
     """Return `context` with `span` as the current one."""
-    if not context or (len(context) == 1 and SPAN_KEY in context):
+    if len(context) == (SPAN_KEY in context):
         return Context({SPAN_KEY: span})
     return Context({**context, SPAN_KEY: span})
 

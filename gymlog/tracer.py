@@ -6,7 +6,7 @@ call sites, the ingress and the egress; `start_span` and `start_as_current_span`
 
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from opentelemetry import trace
 from opentelemetry.context.context import Context
@@ -20,6 +20,9 @@ from gymlog.spans import Parent, Span
 from gymlog.values import Limits, clean_text
 
 __all__ = ["Tracer", "TracerProvider"]
+
+
+_REMOTE: Final = FLAG_HAS_IS_REMOTE | FLAG_IS_REMOTE
 
 
 class _Foreign(NamedTuple):
@@ -70,15 +73,13 @@ class Tracer(trace.Tracer):
         the rollout id is added. `start_time` is ns since 1970.
         """
         span = Span()
-        self.begin(
-            span,
-            name,
-            kind,
-            dict(attributes or ()),
-            parent=parent,
-            is_root=is_root,
-            context=context,
-        )
+        own = dict(attributes) if attributes else {}
+        if parent is not None:
+            span.begin(self, name, kind, own, parent, _REMOTE)
+        elif is_root:
+            span.begin(self, name, kind, own, None)
+        else:
+            self.begin(span, name, kind, own, context)
         if start_time is not None:
             span.starts_at(start_time)
         return span
@@ -89,27 +90,22 @@ class Tracer(trace.Tracer):
         name: str,
         kind: str,
         attributes: dict[str, Any],  # Any: whatever the caller gave
-        *,
-        parent: Parent | None = None,
-        is_root: bool = False,
         context: Context | None = None,
     ) -> None:
-        """Start `span` as `open_span` says; `attributes` are its own."""
+        """Start `span` as a child of the span of `context`, or of the current one."""
         flags = FLAG_HAS_IS_REMOTE
-        if parent is not None:
-            flags |= FLAG_IS_REMOTE
-        elif not is_root:
-            current: Any = current_span(context)  # Any: ours or another's
-            if current is None or isinstance(current, Span):
-                parent = current
-            elif (other := current.get_span_context()).is_valid:
-                parent = _Foreign(
-                    f"{other.trace_id:032x}",
-                    f"{other.span_id:016x}",
-                    int(other.trace_flags),
-                    other.trace_state.to_header() if other.trace_state else "",
-                )
-                flags |= FLAG_IS_REMOTE if other.is_remote else 0
+        parent: Parent | None = None
+        current: Any = current_span(context)  # Any: ours or another's
+        if current is None or isinstance(current, Span):
+            parent = current
+        elif (other := current.get_span_context()).is_valid:
+            parent = _Foreign(
+                f"{other.trace_id:032x}",
+                f"{other.span_id:016x}",
+                int(other.trace_flags),
+                other.trace_state.to_header() if other.trace_state else "",
+            )
+            flags |= FLAG_IS_REMOTE if other.is_remote else 0
         span.begin(self, name, kind, attributes, parent, flags)
 
     def start_span(
@@ -144,7 +140,7 @@ class Tracer(trace.Tracer):
         set_status_on_exception: bool,  # noqa: FBT001 - as `start_span` has it
     ) -> None:
         """Start `span` as `start_span` would."""
-        self.begin(span, name, kind.name, dict(attributes or ()), context=context)
+        self.begin(span, name, kind.name, dict(attributes or ()), context)
         if start_time is not None:
             span.starts_at(start_time)
         span.on_exception(record=record_exception, set_status=set_status_on_exception)
