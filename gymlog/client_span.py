@@ -16,9 +16,8 @@ from yarl import URL
 
 from gymlog import clock, destinations, http_detail, sites
 from gymlog.client_session import Request, Response
-from gymlog.generators import current_span
 from gymlog.metrics import instruments
-from gymlog.propagation import inject_current
+from gymlog.propagation import inject_current, inject_span
 from gymlog.semconv import (
     ERROR_TYPE,
     HTTP_REQUEST_METHOD,
@@ -30,7 +29,7 @@ from gymlog.semconv import (
     URL_FULL,
 )
 from gymlog.span_groups import GymSpanGroup, is_span_group_enabled
-from gymlog.spans import Span
+from gymlog.spans import SPAN_KEY, Span, get_context
 from gymlog.tracer import Tracer
 
 __all__ = ["send_traced"]
@@ -121,7 +120,7 @@ class _Call:
         status = self._status = response.status
         span = self._span
         if span is not None:
-            span.set_attribute(HTTP_RESPONSE_STATUS_CODE, status)
+            span.note(HTTP_RESPONSE_STATUS_CODE, status)
         if status >= _FIRST_ERROR_STATUS:
             self._error_type = str(status)
             if span is not None:
@@ -160,12 +159,15 @@ def _made(outgoing: aiohttp.ClientRequest) -> None:
 
     So a redirect that leaves the fleet takes none along.
     """
-    span = current_span()
-    if type(span) is ClientSpan:
-        span.sent += 1
     if sites.installed_tracer() is None:
         return
-    if (outgoing.url.host or "") in destinations.from_environment():
+    is_allowed = (outgoing.url.host or "") in destinations.from_environment()
+    span = get_context().get(SPAN_KEY)
+    if type(span) is ClientSpan:
+        span.sent += 1
+        if is_allowed:
+            inject_span(outgoing.headers, span)
+    elif is_allowed:
         inject_current(outgoing.headers)
 
 
@@ -173,8 +175,9 @@ Request.when_made = _made
 
 
 def _attributes(method: str, url: StrOrURL) -> dict[str, str | int | None]:
-    attributes: dict[str, str | int | None] = {HTTP_REQUEST_METHOD: method.upper()}
-    if method.upper() not in _NAMES:
+    upper = method.upper()
+    attributes: dict[str, str | int | None] = {HTTP_REQUEST_METHOD: upper}
+    if upper not in _NAMES:
         attributes[HTTP_REQUEST_METHOD] = "_OTHER"
         attributes[HTTP_REQUEST_METHOD_ORIGINAL] = method
     try:

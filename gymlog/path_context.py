@@ -68,6 +68,8 @@ def take_off(scope: MutableMapping[str, Any]) -> PathContext | None:  # Any: an 
     if _COMMON_START not in path:
         return None
     root_path = scope.get("root_path", "")
+    if not root_path and (common := _take_off_rollout(scope, path)) is not None:
+        return common
     root, rest = split_root(path, root_path) if root_path else ("", path)
     rollout_id = traceparent = None
     while rest.startswith(_COMMON_START):
@@ -93,6 +95,24 @@ def take_off(scope: MutableMapping[str, Any]) -> PathContext | None:  # Any: an 
         raw_root,
         raw_prefix,
     )
+
+
+def _take_off_rollout(
+    scope: MutableMapping[str, Any],  # Any: an ASGI scope
+    path: str,
+) -> PathContext | None:
+    """Take off a rollout id and nothing else, from a path without escapes: the common case."""
+    split = rollout.split_path(path)
+    if split is None:
+        return None
+    rollout_id, rest = split
+    prefix = f"{rollout.PATH_PREFIX}{rollout_id}".encode()
+    raw_path: bytes = scope.get("raw_path") or b""
+    if rest.startswith((_COMMON_START, _CAPTURE_PREFIX)) or raw_path != prefix + rest.encode():
+        return None
+    scope["path"] = rest
+    scope["raw_path"] = raw_path[len(prefix) :]
+    return PathContext(rollout_id, None, b"", prefix)
 
 
 def _split_raw(raw_path: bytes, root: str, prefix: str) -> tuple[bytes, bytes, bytes]:

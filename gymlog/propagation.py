@@ -8,7 +8,7 @@ one regular expression without backtracking.
 """
 
 import re
-from collections.abc import Iterable, MutableMapping, Sequence
+from collections.abc import Iterable, MutableMapping
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
@@ -29,7 +29,7 @@ from gymlog.generators import current_span
 from gymlog.record import FLAG_RANDOM_TRACE_ID, FLAG_SAMPLED
 from gymlog.rollout import current_rollout_id, is_valid_rollout_id
 from gymlog.semconv import ROLLOUT_ID
-from gymlog.spans import Span
+from gymlog.spans import Span, get_context
 from gymlog.trace_state import OtelTraceState, combine
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "extract_rollout_id",
     "inject",
     "inject_current",
+    "inject_span",
     "remote_parent",
     "rollout_id_in",
 ]
@@ -81,25 +82,22 @@ def extract(headers: Iterable[tuple[bytes, bytes]]) -> RemoteParent | None:
     give None; several `tracestate` headers are one list. Flags that level 2 does not define are
     dropped.
     """
-    parents: list[bytes] = []
-    states: list[bytes] = []
+    parent: bytes | None = None
+    states: list[str] = []
     for name, value in headers:
         length = len(name)
         if length == 11 and name.lower() == b"traceparent":
-            parents.append(value)
+            if parent is not None:
+                return None
+            parent = value
         elif length == 10 and name.lower() == b"tracestate":
-            states.append(value)
-    return remote_parent(parents, states)
+            states.append(value.decode("latin-1"))
+    return None if parent is None else _remote_parent(parent.decode("latin-1"), states)
 
 
-def remote_parent(
-    traceparents: Sequence[bytes], tracestates: Sequence[bytes]
-) -> RemoteParent | None:
-    """Return the caller's span from the values of its headers, as `extract` does."""
-    if len(traceparents) != 1:
-        return None
-    states = [state.decode("latin-1") for state in tracestates]
-    return _remote_parent(traceparents[0].decode("latin-1"), states)
+def remote_parent(traceparent: bytes) -> RemoteParent | None:
+    """Return the caller's span from its only header, as `extract` does."""
+    return _remote_parent(traceparent.decode("latin-1"), None)
 
 
 def extract_rollout_id(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
@@ -156,6 +154,22 @@ def inject_current(carrier: MutableMapping[str, str], context: Context | None = 
             f"{other.trace_id:032x}", f"{other.span_id:016x}", other.trace_flags
         )
         trace_state = other.trace_state.to_header()
+    _inject(carrier, context, span, traceparent, trace_state)
+
+
+def inject_span(carrier: MutableMapping[str, str], span: Span) -> None:
+    """Do as `inject_current`, where `span` is known to be the current one."""
+    traceparent = f"00-{span.trace_id}-{span.span_id}-0{span.flags}"
+    _inject(carrier, get_context(), span, traceparent, span.trace_state)
+
+
+def _inject(
+    carrier: MutableMapping[str, str],
+    context: Context,
+    span: object,
+    traceparent: str,
+    trace_state: str,
+) -> None:
     members = _members(current_rollout_id())
     if len(context) > (span is not None) and baggage.get_all(context):  # mostly no more than a span
         headers: dict[str, str] = {}

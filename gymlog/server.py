@@ -30,6 +30,7 @@ from gymlog.propagation import (
     Propagator,
     RemoteParent,
     extract,
+    extract_rollout_id,
     remote_parent,
     rollout_id_in,
 )
@@ -61,7 +62,6 @@ _METHODS: Final = frozenset(
     {"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE"}
 )
 _TRACE_HEADERS: Final = frozenset({b"traceparent", b"tracestate"})
-_HEADERS: Final = _TRACE_HEADERS | {b"baggage", b"content-type"}
 _CONTRIB: Final = "opentelemetry.instrumentation."
 
 
@@ -296,30 +296,24 @@ class _Origin(NamedTuple):
 
 
 def _origin(headers: Headers, path_context: PathContext | None) -> _Origin:
-    traceparents: list[bytes] = []
-    tracestates: list[bytes] = []
-    rollout_id = baggage_rollout_id = None
-    baggage = content_type = b""
-    for name, value in headers:
-        if name not in _HEADERS:
-            continue
-        if name == b"traceparent":
-            traceparents.append(value)
-        elif name == b"content-type":
-            content_type = value
-        elif name == b"tracestate":
-            tracestates.append(value)
-        else:
-            baggage = b"%b,%b" % (baggage, value) if baggage else value
-            baggage_rollout_id = baggage_rollout_id or rollout_id_in(value)
-    parent = remote_parent(traceparents, tracestates)
+    values = dict(headers)
+    baggage = values.get(b"baggage", b"")
+    rollout_id = None
+    if len(values) == len(headers) and b"tracestate" not in values:  # as almost always
+        traceparent = values.get(b"traceparent")
+        parent = None if traceparent is None else remote_parent(traceparent)
+        baggage_rollout_id = rollout_id_in(baggage) if baggage else None
+    else:
+        parent = extract(headers)
+        baggage_rollout_id = extract_rollout_id(headers)
+        baggage = b",".join(value for name, value in headers if name == b"baggage")
     if path_context is not None:
         rollout_id = path_context.rollout_id
         if parent is None and path_context.traceparent is not None:
             kept = [header for header in headers if header[0] not in _TRACE_HEADERS]
             headers = [*kept, (b"traceparent", path_context.traceparent)]
             parent = extract(headers)
-    is_json = b"json" in content_type
+    is_json = b"json" in values.get(b"content-type", b"")
     return _Origin(headers, parent, rollout_id or baggage_rollout_id, baggage, is_json)
 
 

@@ -230,9 +230,17 @@ class Span(_SpanInterface):
             self.drop_attributes(1)
             return
         kind = type(value)
-        if kind is not bool and (kind is not str or len(value) > limits.characters):  # type: ignore[arg-type]  # kind
+        if kind is str:
+            if len(value) > limits.characters:  # type: ignore[arg-type]  # kind
+                value = clean(value, limits.characters)
+        elif kind is not bool and not (kind is int and INT64_MIN <= value <= INT64_MAX):  # type: ignore[operator]  # kind
             value = clean(value, limits.characters)
         attributes[key] = value
+
+    def note(self, key: str, value: str | int) -> None:
+        """Set an attribute of gymlog's own: short, clean, and beside any limit of the host's."""
+        if self._recording:
+            self._attributes[key] = value
 
     def set_attributes(self, attributes: Mapping[str, object]) -> None:
         """Set several attributes."""
@@ -271,7 +279,10 @@ class Span(_SpanInterface):
     def update_name(self, name: str) -> None:
         """Give the span another name."""
         if self._recording:
-            self._record["name"] = clean_text(name, self.tracer.limits.characters)
+            is_plain = type(name) is str and len(name) <= self.tracer.limits.characters
+            self._record["name"] = (
+                name if is_plain else clean_text(name, self.tracer.limits.characters)
+            )
 
     def set_status(
         self, status: trace.Status | trace.StatusCode | str, description: str | None = None
