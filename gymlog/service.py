@@ -6,6 +6,7 @@ time; a thread calls it.
 """
 
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Mapping
@@ -16,6 +17,7 @@ import orjson
 
 from gymlog import clock
 from gymlog.ids import new_span_id
+from gymlog.notices import notice
 from gymlog.record import SCHEMA_VERSION
 from gymlog.semconv import PROCESS_PARENT_PID, PROCESS_PID, SERVICE_INSTANCE_ID, SERVICE_NAME
 from gymlog.sink import Sink
@@ -39,6 +41,9 @@ _INSTANCE_ID_DIGITS: Final = 12
 """48 random bits: it stands on every line, and no run has more than some thousand processes."""
 
 _NS: Final = 1_000_000_000
+
+_FORGOTTEN_REFERENCES: Final = 4
+"""Of a span that only the service instance knows: dict, list of items, variable, argument."""
 
 
 class ServiceInstance:
@@ -169,7 +174,22 @@ class ServiceInstance:
         if not self._is_introduced:
             self._introduce()
         elif now - self._reported_at >= self._interval_ns:
+            self._let_go_of_forgotten()
             self._write_process("alive")
+
+    def _let_go_of_forgotten(self) -> None:
+        """Release announced spans that nobody can end any more, so that they do not pile up.
+
+        The log has their `span_start`: to a reader they stay unfinished.
+        """
+        for span_id, span in list(self.announced.items()):
+            if sys.getrefcount(span) <= _FORGOTTEN_REFERENCES:
+                self.announced.pop(span_id, None)
+                notice(
+                    "forgotten span",
+                    f"a span named {span.name!r} was dropped without being ended; the log shows "
+                    "it unfinished. Of more like it only the log tells",
+                )
 
     def _announce(self, span: "Span") -> None:
         span_id = span.span_id

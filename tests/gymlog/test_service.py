@@ -1,12 +1,14 @@
 """The service instance: its process records, its span_start lines, its life."""
 
+import asyncio
 import threading
 
 import pytest
 
+import gymlog
 from gymlog import testing
 from gymlog.channel import SPAN_LINE
-from gymlog.service import ServiceInstance
+from gymlog.service import DEFAULT_PROCESS_INTERVAL_SECONDS, ServiceInstance
 from gymlog.sink import Sink
 from gymlog.tracer import TracerProvider
 
@@ -199,3 +201,62 @@ def test_the_sweeper_runs_by_itself_and_ends():
     span.end()
     service.stop()
     assert threading.active_count() == before
+
+
+def test_a_span_that_was_forgotten_is_let_go(slow, stepped, capfd):
+    """One that nobody can end any more would be kept for good; its span_start is in the log."""
+    slow.tracer.open_span("forgotten")
+    held = slow.tracer.open_span("held")
+    in_list = [slow.tracer.open_span("in a list")]
+    stepped.advance(seconds=AFTER)
+    slow.service.sweep()
+    assert starts(slow) == ["forgotten", "held", "in a list"]
+    stepped.advance(seconds=DEFAULT_PROCESS_INTERVAL_SECONDS)
+    slow.service.sweep()
+    assert {span.name for span in slow.service.open_spans.values()} == {"held", "in a list"}
+    assert slow.records[-1]["open_spans"] == 2
+    assert "'forgotten' was dropped without being ended" in capfd.readouterr().err
+    held.end()
+    in_list.pop().end()
+    assert [span["name"] for span in slow.spans] == ["held", "in a list"]
+
+
+def test_a_span_in_use_is_never_taken_for_forgotten(slow, stepped):
+    """Whoever holds it: a block, a suspended task, generator or coroutine, a copied context."""
+
+    @gymlog.trace_fn("rollout", "decorated")
+    async def decorated():
+        await asyncio.sleep(3600)
+
+    async def in_block():
+        with slow.tracer.start_as_current_span("block"):
+            await asyncio.sleep(3600)
+
+    async def managed():
+        with gymlog.managed_span("rollout", "managed"):
+            await asyncio.sleep(3600)
+
+    def stream():
+        with gymlog.managed_span("rollout", "generator"):
+            yield
+
+    async def main():
+        tasks = [asyncio.create_task(work()) for work in (decorated, in_block, managed)]
+        generator = stream()
+        next(generator)
+        await asyncio.sleep(0)
+        stepped.advance(seconds=AFTER)
+        slow.service.sweep()
+        for _ in range(3):
+            stepped.advance(seconds=DEFAULT_PROCESS_INTERVAL_SECONDS)
+            slow.service.sweep()
+        names = {span.name for span in slow.service.open_spans.values()}
+        generator.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return names
+
+    names = {"decorated", "block", "managed", "generator"}
+    assert asyncio.run(main()) == names
+    assert {span["name"] for span in slow.spans} == names
