@@ -126,8 +126,14 @@ def self_report(resource: Mapping[str, object] | None, fd: int = 1) -> str:
     if resource is None or not is_on:
         return f"telemetry is off: {why}"
     groups = ", ".join(sorted(open_now())) or "none"
+    exporter = FIELDS["exporter"].value().split(",")
+    where = f"lines go to {_kind_of(fd)}"
+    if "console" not in exporter:
+        where = f"process {where}, the other records to OTLP"
+    elif "otlp" in exporter:
+        where += ", records to OTLP too"
     return (
-        f"telemetry is on: {why}; span groups {groups}; lines go to {_kind_of(fd)}; "
+        f"telemetry is on: {why}; span groups {groups}; {where}; "
         f"run id {resource.get(RUN_ID, '-')}; service name {resource.get(SERVICE_NAME)}"
     )
 

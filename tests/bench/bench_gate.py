@@ -57,16 +57,23 @@ def main() -> int:
     options = parser.parse_args()
     span_groups.open_groups("default")
     context = get_current()
-    best = {
-        subject.__name__: min(timeit.repeat(subject, number=CALLS, repeat=options.rounds))
-        / CALLS
-        * 1e9
+    times = {
+        subject.__name__: [
+            seconds / CALLS * 1e9
+            for seconds in timeit.repeat(subject, number=CALLS, repeat=options.rounds)
+        ]
         for subject in (empty, bare, gate, site)
     }
+    best = {name: min(values) for name, values in times.items()}
     net_bare = best["bare"]
     report = {
         "python": platform.python_version(),
-        "nanoseconds": {name: round(value, 1) for name, value in best.items()},
+        f"nanoseconds, best of {options.rounds}": {
+            name: round(value, 1) for name, value in best.items()
+        },
+        "spread in percent": {
+            name: round((max(values) / min(values) - 1) * 100) for name, values in times.items()
+        },
         "ratios": {
             "gate / bare test in a function": round(best["gate"] / net_bare, 2),
             "managed_span block / bare test in a function": round(best["site"] / net_bare, 2),

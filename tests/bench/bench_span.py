@@ -126,7 +126,11 @@ def main() -> None:
             **{name: version(name) for name in ("gymlog", "opentelemetry-sdk", "orjson")},
         },
         "microseconds": {
-            name: {"best": round(best[name], 2), "median": round(statistics.median(values), 2)}
+            name: {
+                "best": round(best[name], 2),
+                "median": round(statistics.median(values), 2),
+                "worst": round(max(values), 2),
+            }
             for name, values in times.items()
         },
         "ratios": {
@@ -140,7 +144,10 @@ def main() -> None:
         return
     print(" ".join(f"{name} {number}" for name, number in report["versions"].items()))
     for name, values in report["microseconds"].items():
-        print(f"{name:12} best {values['best']:8.2f} µs   median {values['median']:8.2f} µs")
+        print(
+            f"{name:12} best of {options.rounds} {values['best']:8.2f} µs   "
+            f"median {values['median']:8.2f} µs   worst {values['worst']:8.2f} µs"
+        )
     for name, ratio in report["ratios"].items():
         print(f"{name:22} {ratio:6.2f}")
 

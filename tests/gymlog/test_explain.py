@@ -165,6 +165,23 @@ def test_a_process_says_once_what_is_on(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("exporter", "where"),
+    [
+        ("console,otlp", "lines go to a pipe, records to OTLP too; "),
+        ("otlp", "process lines go to a pipe, the other records to OTLP; "),
+    ],
+)
+def test_a_process_says_that_it_sends(exporter, where):
+    """Also where nothing listens: that is told apart."""
+    environ = {
+        "NEMO_GYM_OTEL_EXPORTER": exporter,
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9",
+        "NEMO_GYM_OTEL_METRICS_ENABLED": "0",
+    }
+    assert where in start(ON | VERBOSE | environ)
+
+
+@pytest.mark.parametrize(
     ("environ", "why"),
     [
         ({}, "none of NEMO_GYM_OTEL_ENABLED, NEMO_LENS_ENABLED says on"),
