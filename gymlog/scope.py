@@ -26,19 +26,18 @@ R = TypeVar("R")
 class SpanScope(Span):
     """A span that starts when its block is entered; also a decorator, of a span for each call.
 
-    Who makes one sets `tracer`, `given_name` and `given_attributes` (which become its own): that
+    Who makes one sets `tracer`, `name` and `given_attributes` (which become its own): that
     costs half of what an `__init__` would.
     """
 
-    __slots__ = ("_token", "given_attributes", "given_name")
+    __slots__ = ("_token", "given_attributes")
 
-    given_name: str
     given_attributes: dict[str, Any]  # Any: whatever the caller gave
     _token: "Token[Context]"
 
     def open(self) -> Span:
         """Open another span of the same kind, not yet current."""
-        return self.tracer.open_span(self.given_name, "INTERNAL", self.given_attributes)
+        return self.tracer.open_span(self.name, "INTERNAL", self.given_attributes)
 
     def __enter__(self) -> Self:
         # The hot path: what `Tracer.begin` and `_make_current` do, without the calls.
@@ -46,9 +45,9 @@ class SpanScope(Span):
         context = get_context()
         parent: Any = context.get(SPAN_KEY)  # Any: ours or another's
         if parent is None or (type(parent) in _OURS and parent.generator is None):
-            self.begin(tracer, self.given_name, "INTERNAL", self.given_attributes, parent)
+            self.begin(tracer, self.name, "INTERNAL", self.given_attributes, parent)
         else:
-            tracer.begin(self, self.given_name, "INTERNAL", self.given_attributes)
+            tracer.begin(self, self.name, "INTERNAL", self.given_attributes)
         frame = sys._getframe(1)
         if frame.f_code.co_flags & IN_GENERATOR:
             self.generator = enclosing_generator(frame)

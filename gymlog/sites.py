@@ -81,7 +81,7 @@ def managed_span(
     if tracer is None and own is not None and SECRET_KEYS.isdisjoint(attributes):
         scope = _scope()
         scope.tracer = own
-        scope.given_name = name
+        scope.name = name
         scope.given_attributes = attributes
         return scope
     return _block(name, tracer, attributes, record_exception=True)

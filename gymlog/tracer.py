@@ -166,7 +166,7 @@ class Tracer(trace.Tracer):
         )  # fmt: skip
         scope = _ApiScope()
         scope.tracer = self
-        scope.given_name = name
+        scope.name = name
         scope.span_arguments = span_arguments
         scope.ends = end_on_exit
         return scope
@@ -181,10 +181,10 @@ class _ApiScope(SpanScope):
     ends: bool
 
     def open(self) -> Span:
-        return self.tracer.start_span(self.given_name, *self.span_arguments)
+        return self.tracer.start_span(self.name, *self.span_arguments)
 
     def __enter__(self) -> Self:
-        self.tracer.begin_as_asked(self, self.given_name, *self.span_arguments)
+        self.tracer.begin_as_asked(self, self.name, *self.span_arguments)
         self._make_current(sys._getframe(1))
         return self
 
