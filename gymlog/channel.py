@@ -68,6 +68,7 @@ class Channel:
         "fd",
         "lines_dropped",
         "spans_dropped",
+        "takes_many_lines",
     )
 
     def __init__(self, fd: int, *, wait_seconds: float = DEFAULT_WAIT_SECONDS) -> None:
@@ -147,11 +148,14 @@ class Channel:
         self._is_stale = self._must_poll = False
         self._identity = _identity(self.fd)
         self._writable_fd = _NO_FD if self._identity is None else self.fd
+        self.takes_many_lines = False
+        """Whether several lines in one write stay together, as in a file."""
         try:
             mode = os.fstat(self._writable_fd).st_mode
             if stat.S_ISREG(mode):
                 _append(self.fd)
                 self._own_fd = self._writable_fd = os.dup(self.fd)
+                self.takes_many_lines = True
             elif stat.S_ISSOCK(mode):
                 self._must_poll = True
                 self._socket = socket.socket(fileno=os.dup(self.fd))
@@ -203,7 +207,7 @@ class Channel:
             self._drop(line)
 
     def _drop(self, line: bytes) -> None:
-        self.lines_dropped += 1
+        self.lines_dropped += line.count(b"\n")
         if line.startswith(SPAN_LINE):
             self.spans_dropped += 1
 

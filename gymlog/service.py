@@ -135,8 +135,7 @@ class ServiceInstance:
 
         When nothing has happened since it was said, nothing is said again.
         """
-        for span in list(self.unannounced.values()):
-            self._announce(span)
+        self._announce(list(self.unannounced.values()))
         now = (self.spans_ended, (len(self.unannounced) + len(self.announced)))
         if self._stopped_at != now:
             self._stopped_at = now
@@ -152,7 +151,7 @@ class ServiceInstance:
             self.unannounced.pop(span.span_id, None)  # it writes nothing
             return
         if self._announces_at_once:
-            self._announce(span)
+            self._announce([span])
         if not self._is_introduced:
             self._introduce()
 
@@ -169,8 +168,7 @@ class ServiceInstance:
             refresh()
         now = clock.monotonic_ns()
         if self._announce_after_ns > 0:
-            for span in self._due(now):
-                self._announce(span)
+            self._announce(self._due(now))
         if not self._is_introduced:
             self._introduce()
         elif now - self._reported_at >= self._interval_ns:
@@ -191,13 +189,17 @@ class ServiceInstance:
                     "it unfinished. Of more like it only the log tells",
                 )
 
-    def _announce(self, span: "Span") -> None:
-        span_id = span.span_id
-        self.announced[span_id] = span
-        if self.unannounced.pop(span_id, None) is None:  # it has ended meanwhile
-            del self.announced[span_id]
-        else:
-            self.sink.write(span.start_record())
+    def _announce(self, spans: "list[Span]") -> None:
+        """Write the `span_start` of open spans, of each once."""
+        records = []
+        for span in spans:
+            span_id = span.span_id
+            self.announced[span_id] = span
+            if self.unannounced.pop(span_id, None) is None:  # it has ended meanwhile
+                del self.announced[span_id]
+            else:
+                records.append(span.start_record())
+        self.sink.write_all(records)
 
     def _due(self, now: int) -> list["Span"]:
         """Return the spans to announce: the oldest, up to the first that is not open for long.

@@ -1,6 +1,7 @@
 """The sink: any record is one line, within its size, or it is counted."""
 
 import json
+import os
 import signal
 import threading
 
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gymlog import notices, testing
+from gymlog.channel import Channel
 from gymlog.record import PIPE_BUF, SPAN
 from gymlog.sink import Sink
 
@@ -294,3 +296,44 @@ def test_an_interrupt_during_a_write_leaves_the_sink_usable():
     file.inside = False
     sink.write(span_record(name="next"))
     assert json.loads(file.writes[-1])["name"] == "next"
+
+
+def test_many_records_reach_a_file_in_few_writes(tmp_path, monkeypatch):
+    """Each on a line of its own, numbered in order with those before and after."""
+    path = tmp_path / "many.log"
+    with path.open("wb") as file:
+        sink = Sink(Channel(file.fileno()))
+        writes = []
+        write = os.write
+        monkeypatch.setattr(os, "write", lambda fd, data: writes.append(data) or write(fd, data))
+        sink.write({"record_type": "process", "seq": 0})
+        sink.write_all([{"record_type": "span_start", "seq": 0, "n": n} for n in range(1_000)])
+        sink.write({"record_type": "process", "seq": 0})
+    records = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+    assert [record["seq"] for record in records] == list(range(1_002))
+    assert [record["n"] for record in records[1:-1]] == list(range(1_000))
+    assert len(writes) <= 2 + 1_000 / 50
+    assert sink.records_dropped == 0
+
+
+def test_many_records_that_a_full_disk_refuses_are_all_counted():
+    """None is torn, none is forgotten."""
+    with open("/dev/full", "wb") as file:
+        sink = Sink(Channel(file.fileno()))
+        sink.file.takes_many_lines = True  # as a file on that disk
+        sink.write_all([{"record_type": "span_start", "seq": 0, "n": n} for n in range(100)])
+    assert (sink.records_dropped, sink.spans_dropped) == (100, 0)
+
+
+def test_many_records_go_into_a_pipe_one_by_one():
+    """What several processes share takes no more than a line at a time whole."""
+    reader, writer = os.pipe()
+    try:
+        sink = Sink(Channel(writer))
+        sink.write_all([{"record_type": "span_start", "seq": 0, "n": n} for n in range(20)])
+        lines = os.read(reader, 65_536).splitlines()
+    finally:
+        os.close(reader)
+        os.close(writer)
+    assert [orjson.loads(line)["n"] for line in lines] == list(range(20))
+    assert not sink.file.takes_many_lines
