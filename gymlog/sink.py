@@ -2,8 +2,8 @@
 
 A record is a dict in the order of `gymlog.record` with a place for `seq`, which is filled in here:
 lines are numbered in the order in which they are written, so a gap is a lost line. A line goes
-through structlog's BytesLogger onto a channel that makes one `write` of it. Nothing here raises
-into the host: what cannot be written is counted in `records_dropped` and told once on stderr.
+through structlog's BytesLogger onto a channel that makes one `write` of it; only the announcements
+of a sweep share one, into a file. Nothing here raises into the host: what cannot be written is counted in `records_dropped` and told once on stderr.
 Cost: `orjson.dumps` plus one `write`, about 4 µs.
 """
 
@@ -38,6 +38,7 @@ _REFUSALS: Final = (TypeError, ValueError, RecursionError)
 """What orjson raises for a value that it does not take."""
 
 _LINES_AT_ONCE: Final = 64
+"""Lines of one write into a file, of those that are not the program's own thread's."""
 
 _NO_LIMIT: Final = 1 << 62
 _BARE_CHARACTERS: Final = 64
@@ -65,13 +66,12 @@ class Sink:
     """The lines of one service instance: their numbers, their bytes, their losses."""
 
     __slots__ = (
-        "_acquire",
+        "_lock",
         "_log",
         "_lost",
         "_max_bytes",
         "_next_seq",
         "_pending",
-        "_release",
         "_spans_lost",
         "file",
         "is_writing",
@@ -85,9 +85,8 @@ class Sink:
         self._log = BytesLogger(self.file).msg  # type: ignore[arg-type]  # write and flush is all it takes
         self._max_bytes = line_max_bytes
         self._lost = self._spans_lost = 0
-        lock = threading.RLock()
-        self._acquire, self._release = lock.acquire, lock.release
-        self.is_writing: Callable[[], bool] = lock._is_owned  # type: ignore[attr-defined]  # as threading.Condition asks
+        self._lock = threading.RLock()
+        self.is_writing: Callable[[], bool] = self._lock._is_owned  # type: ignore[attr-defined]  # as threading.Condition asks
         """Say whether the calling thread was interrupted in a write, by a signal handler say."""
         self._pending: deque[bytes] = deque()
 
@@ -108,23 +107,21 @@ class Sink:
         if self.is_writing():
             self._pending.append(self._encode(record))
             return
-        self._acquire()  # `with` takes twice as long
-        line = b""
-        try:
-            record["seq"] = self._next_seq()
+        with self._lock:  # explicit calls are faster, but an interrupt between them keeps it locked
+            line = b""
             try:
-                line = _dumps(record)
-            except _REFUSALS:
-                line = self._encode_carefully(record)
-            if len(line) >= self._max_bytes:
-                line = self._shrink(record)
-            self._log(line)
-        except Exception as error:  # noqa: BLE001 - the host must not notice
-            self._lose(line, error)
-        finally:
+                record["seq"] = self._next_seq()
+                try:
+                    line = _dumps(record)
+                except _REFUSALS:
+                    line = self._encode_carefully(record)
+                if len(line) >= self._max_bytes:
+                    line = self._shrink(record)
+                self._log(line)
+            except Exception as error:  # noqa: BLE001 - the host must not notice
+                self._lose(line, error)
             if self._pending:
                 self._write_pending()
-            self._release()
 
     def write_all(self, records: Sequence[Record]) -> None:
         """Write many records, for a thread beside the program's: into a file in few writes.
@@ -138,16 +135,14 @@ class Sink:
         for start in range(0, len(records), _LINES_AT_ONCE):
             batch = records[start : start + _LINES_AT_ONCE]
             lines = b""
-            self._acquire()
-            try:
-                lines = b"\n".join([self._encode(record) for record in batch])
-                self._log(lines)
-            except Exception as error:  # noqa: BLE001 - the host must not notice
-                self._lose(lines, error, len(batch))
-            finally:
+            with self._lock:
+                try:
+                    lines = b"\n".join([self._encode(record) for record in batch])
+                    self._log(lines)
+                except Exception as error:  # noqa: BLE001 - the host must not notice
+                    self._lose(lines, error, len(batch))
                 if self._pending:
                     self._write_pending()
-                self._release()
 
     def _write_pending(self) -> None:
         """Write what was ended by a signal handler or a finaliser in the middle of a write."""

@@ -337,3 +337,33 @@ def test_many_records_go_into_a_pipe_one_by_one():
         os.close(writer)
     assert [orjson.loads(line)["n"] for line in lines] == list(range(20))
     assert not sink.file.takes_many_lines
+
+
+def test_an_interrupt_in_the_middle_of_a_write_leaves_the_sink_free():
+    """Ctrl-C raises wherever the program is, also between a lock and what it guards."""
+
+    class Interrupt(BaseException):
+        pass
+
+    def interrupt(number, frame):
+        raise Interrupt
+
+    sink = Sink(testing.MemoryFile())
+    records = [{"record_type": "log", "seq": 0, "body": "x"}] * 3
+    interrupted = 0
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for _ in range(2_000):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.00005)
+                while True:
+                    sink.write(dict(records[0]))
+                    sink.write_all([dict(record) for record in records])
+            except Interrupt:
+                interrupted += 1
+            if sink.is_writing():
+                break
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert (sink.is_writing(), interrupted) == (False, 2_000)
