@@ -43,7 +43,7 @@ _INSTANCE_ID_DIGITS: Final = 12
 _NS: Final = 1_000_000_000
 
 _FORGOTTEN_REFERENCES: Final = 4
-"""Of a span that only the service instance knows: dict, list of items, variable, argument."""
+"""Of a span that only the service instance knows: dict, item of the list, variable, argument."""
 
 
 class ServiceInstance:
@@ -136,7 +136,7 @@ class ServiceInstance:
         When nothing has happened since it was said, nothing is said again.
         """
         self._announce(list(self.unannounced.values()))
-        now = (self.spans_ended, (len(self.unannounced) + len(self.announced)))
+        now = (self.spans_ended, len(self.unannounced) + len(self.announced))
         if self._stopped_at != now:
             self._stopped_at = now
             self._write_process("stopped")
@@ -176,18 +176,21 @@ class ServiceInstance:
             self._write_process("alive")
 
     def _let_go_of_forgotten(self) -> None:
-        """Release announced spans that nobody can end any more, so that they do not pile up.
+        """Release spans that nobody can end any more, so that they do not pile up.
 
-        The log has their `span_start`: to a reader they stay unfinished.
+        The log has their `span_start`, now at the latest: to a reader they stay unfinished.
         """
-        for span_id, span in list(self.announced.items()):
-            if sys.getrefcount(span) <= _FORGOTTEN_REFERENCES:
-                self.announced.pop(span_id, None)
-                notice(
-                    "forgotten span",
-                    f"a span named {span.name!r} was dropped without being ended; the log shows "
-                    "it unfinished. Of more like it only the log tells",
-                )
+        if self._announce_after_ns < 0:
+            self._announce(_forgotten(self.unannounced))
+        for span in _forgotten(self.announced):
+            self.announced.pop(span.span_id, None)
+            notice(
+                "forgotten span",
+                f"a span named {span.name!r} was dropped without being ended; the log shows "
+                "it unfinished. Of more like it only the log tells",
+            )
+        for span in _forgotten(self.held):
+            self.held.pop(span.span_id, None)
 
     def _announce(self, spans: "list[Span]") -> None:
         """Write the `span_start` of open spans, of each once."""
@@ -196,7 +199,7 @@ class ServiceInstance:
             span_id = span.span_id
             self.announced[span_id] = span
             if self.unannounced.pop(span_id, None) is None:  # it has ended meanwhile
-                del self.announced[span_id]
+                self.announced.pop(span_id, None)
             else:
                 records.append(span.start_record())
         self.sink.write_all(records)
@@ -204,14 +207,17 @@ class ServiceInstance:
     def _due(self, now: int) -> list["Span"]:
         """Return the spans to announce: the oldest, up to the first that is not open for long.
 
-        One that was given an earlier start than its place in the order is announced a little late.
+        Where a caller gave a span another start than its place in the order, those behind it may
+        be announced late, by no more than the threshold.
         """
         due = []
         with suppress(RuntimeError):  # another thread opened or ended one: the rest comes next time
             for span in self.unannounced.values():
-                if span.age_ns(now) < self._announce_after_ns:
+                age_ns = span.age_ns(now)
+                if age_ns >= self._announce_after_ns:
+                    due.append(span)
+                elif age_ns >= 0:  # else it starts in the future, as its caller says
                     break
-                due.append(span)
         return due
 
     def _introduce(self) -> None:
@@ -239,6 +245,13 @@ class ServiceInstance:
         least, most = _TICK_SECONDS
         wanted = [self._interval_ns / _NS, self._announce_after_ns / _NS / 4]
         return min([most, *(max(least, seconds) for seconds in wanted if seconds > 0)])
+
+
+def _forgotten(spans: "dict[str, Span]") -> "list[Span]":
+    """Return those that nobody else refers to."""
+    return [
+        span for _, span in list(spans.items()) if sys.getrefcount(span) <= _FORGOTTEN_REFERENCES
+    ]
 
 
 class _Sweeper(threading.Thread):

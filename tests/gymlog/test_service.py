@@ -8,6 +8,7 @@ import pytest
 import gymlog
 from gymlog import testing
 from gymlog.channel import SPAN_LINE
+from gymlog.samplers import sampler_from
 from gymlog.service import DEFAULT_PROCESS_INTERVAL_SECONDS, ServiceInstance
 from gymlog.sink import Sink
 from gymlog.tracer import TracerProvider
@@ -260,3 +261,30 @@ def test_a_span_in_use_is_never_taken_for_forgotten(slow, stepped):
     names = {"decorated", "block", "managed", "generator"}
     assert asyncio.run(main()) == names
     assert {span["name"] for span in slow.spans} == names
+
+
+def test_a_span_that_starts_in_the_future_holds_up_no_other(slow, stepped):
+    """Its start is the caller's word; those behind it are open for long all the same."""
+    future = slow.tracer.open_span("future", start_time=stepped.now + 3600 * 10**9)
+    slow.tracer.open_span("stuck").set_attribute("a", 1)
+    stepped.advance(seconds=AFTER)
+    slow.service.sweep()
+    assert starts(slow) == ["stuck"]
+    future.end()
+
+
+@pytest.mark.parametrize("is_sampled", [True, False])
+def test_forgotten_spans_do_not_pile_up_where_nothing_is_announced(stepped, is_sampled):
+    """With a negative threshold the span_start comes when it is let go; unsampled work has none."""
+    sampler = sampler_from("always_on" if is_sampled else "always_off", "")
+    with testing.captured(sampler=sampler, keeps_errors=True) as telemetry:
+        telemetry.tracer.open_span("forgotten")
+        held = telemetry.tracer.open_span("in use")
+        telemetry.service.sweep()
+        stepped.advance(seconds=DEFAULT_PROCESS_INTERVAL_SECONDS)
+        telemetry.service.sweep()
+        service = telemetry.service
+        kept = [*service.open_spans.values(), *service.held.values()]
+        assert [span.name for span in kept] == ["in use"]
+        assert starts(telemetry) == (["forgotten"] if is_sampled else [])
+        held.end()
