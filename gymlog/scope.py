@@ -26,8 +26,8 @@ R = TypeVar("R")
 class SpanScope(Span):
     """A span that starts when its block is entered; also a decorator, of a span for each call.
 
-    Who makes one sets `tracer`, `name` and `given_attributes` (which become its own): that
-    costs half of what an `__init__` would.
+    Who makes one sets `tracer`, `name` and `given_attributes`: that costs half of what an
+    `__init__` would. One that is entered again, after it was left, is another span.
     """
 
     __slots__ = ("_token", "given_attributes")
@@ -45,9 +45,9 @@ class SpanScope(Span):
         context = get_context()
         parent: Any = context.get(SPAN_KEY)  # Any: ours or another's
         if parent is None or (type(parent) in _OURS and parent.generator is None):
-            self.begin(tracer, self.name, "INTERNAL", self.given_attributes, parent)
+            self.begin(tracer, self.name, "INTERNAL", self.given_attributes.copy(), parent)
         else:
-            tracer.begin(self, self.name, "INTERNAL", self.given_attributes)
+            tracer.begin(self, self.name, "INTERNAL", self.given_attributes.copy())
         frame = sys._getframe(1)
         if frame.f_code.co_flags & IN_GENERATOR:
             self.generator = enclosing_generator(frame)

@@ -211,3 +211,16 @@ def test_a_new_thread_starts_without_a_current_span(telemetry: Captured, parents
             thread.start()
             thread.join()
     assert parents(telemetry) == {"caller": None, "bare": None, "copied": "caller"}
+
+
+def test_a_block_that_is_entered_again_is_another_span(telemetry, block):
+    """With its own id, attributes and rollout; nothing of the first is left on it."""
+    again = block("again")
+    with rollout_context("1-0"), again as span:
+        span.set_attribute("first", 1)
+    with rollout_context("2-0"), again:
+        pass
+    first, second = telemetry.spans
+    assert first["span_id"] != second["span_id"]
+    assert first["attributes"] == {"first": 1, "nemo.gym.rollout.id": "1-0"}
+    assert second["attributes"] == {"nemo.gym.rollout.id": "2-0"}
