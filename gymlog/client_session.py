@@ -8,7 +8,7 @@ Sessions of loops that were never ended are closed when the program exits.
 import asyncio
 import atexit
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, ClassVar, Final, NamedTuple
 
 import aiohttp
@@ -72,8 +72,10 @@ class Request(aiohttp.ClientRequest):
     """aiohttp's request, which tells when it is about to go out: each try, each redirect's hop.
 
     Its headers are its own: aiohttp makes each hop's anew from the caller's. A middleware would do
-    as well, at the cost of two coroutines a request.
+    as well, at the cost of two coroutines a request. A caller's middleware may send one again.
     """
+
+    _is_sent = False
 
     when_made: "ClassVar[Callable[[Request], None] | None]" = None
     """Set by `client_span`, which needs OpenTelemetry, once telemetry is on."""
@@ -82,6 +84,13 @@ class Request(aiohttp.ClientRequest):
         super().__init__(*args, **kwargs)
         if Request.when_made is not None:
             Request.when_made(self)
+
+    def send(self, conn: Any) -> Coroutine[Any, Any, aiohttp.ClientResponse]:  # Any: aiohttp's
+        """Send it, once more if it was sent before."""
+        if self._is_sent and Request.when_made is not None:
+            Request.when_made(self)
+        self._is_sent = True
+        return super().send(conn)
 
 
 class Response(aiohttp.ClientResponse):

@@ -159,7 +159,7 @@ def inject_current(carrier: MutableMapping[str, str], context: Context | None = 
 
 def inject_span(carrier: MutableMapping[str, str], span: Span) -> None:
     """Do as `inject_current`, where `span` is known to be the current one."""
-    traceparent = f"00-{span.trace_id}-{span.span_id}-0{span.flags}"
+    traceparent = _traceparent_of(span.trace_id, span.span_id, span.flags)
     _inject(carrier, get_context(), span, traceparent, span.trace_state)
 
 

@@ -337,6 +337,31 @@ class TestPropagation:
         assert not {"traceparent", "baggage"} & set(seen["127.0.0.1"])
         assert span["attributes"]["http.request.resend_count"] == 1
 
+    def test_what_a_middleware_of_the_caller_sends_again_is_counted(
+        self, telemetry, serving
+    ) -> None:
+        """As one that answers a challenge does: the same request, a second time."""
+
+        async def twice(outgoing, handler):
+            (await handler(outgoing)).release()
+            return await handler(outgoing)
+
+        async def run() -> int:
+            served = 0
+
+            async def serve(incoming: web.Request) -> web.StreamResponse:
+                nonlocal served
+                served += 1
+                return web.Response()
+
+            async with serving(serve) as url:
+                async with await request("GET", url, middlewares=[twice]) as response:
+                    await response.read()
+            return served
+
+        assert asyncio.run(run()) == 2
+        assert telemetry.span("HTTP GET")["attributes"]["http.request.resend_count"] == 1
+
     def test_closed_group_hands_on_what_is_current(self, received, call) -> None:
         """No CLIENT span, and yet the next server is a child of the span that called."""
         with captured("rollout") as telemetry:
