@@ -4,7 +4,7 @@ The span lasts from before the first try until the last byte of the answer's bod
 only while `request` runs. Hosts of the fleet (`destinations`) get the trace context, also with
 the `http_client` group closed: then what is current goes along and no span is made. Attributes
 are OpenTelemetry's stable HTTP conventions. With metrics on, the same time is measured, with a
-span or without. Cost: about 30 µs a request, 3 µs without a span.
+span or without. Cost: about 20 µs a request, 3 µs without a span.
 """
 
 from collections.abc import Awaitable, Callable
@@ -120,7 +120,7 @@ class _Call:
         status = self._status = response.status
         span = self._span
         if span is not None:
-            span.note(HTTP_RESPONSE_STATUS_CODE, status)
+            span.set_attribute(HTTP_RESPONSE_STATUS_CODE, status)
         if status >= _FIRST_ERROR_STATUS:
             self._error_type = str(status)
             if span is not None:

@@ -199,7 +199,7 @@ class Exchange:
             return
         status = self._status
         if status is not None:
-            span.note(HTTP_RESPONSE_STATUS_CODE, status)
+            span.set_attribute(HTTP_RESPONSE_STATUS_CODE, status)
             if status >= _SERVER_ERROR and span.status_code == "UNSET":
                 span.set_attribute(ERROR_TYPE, str(status))
                 span.set_status("ERROR")
@@ -227,5 +227,5 @@ class Exchange:
         self._endpoint = endpoint
         template = self._route = route_template(self._scope)
         if template is not None and self._span is not None:
-            self._span.note(HTTP_ROUTE, template)
+            self._span.set_attribute(HTTP_ROUTE, template)
             self._span.update_name(f"{self._method} {template}")

@@ -3,7 +3,7 @@
 Implements `opentelemetry.trace.Span`. Times are ns since 1970, ids lower-case hex. Nothing here
 raises into the host. An open span is small, for a gym has 100,000 of them: its record is made when
 it ends; what few spans have (events, links, trace state, a scope) is put in its place then.
-Cost of a span with three attributes, from its start to its line in a file: about 6 µs; an attribute
+Cost of a span with three attributes, from its start to its line in a file: about 8 µs; an attribute
 set meanwhile: 0.15 µs.
 """
 
@@ -170,7 +170,7 @@ class Span(_SpanInterface):
 
     def _taken(
         self, attributes: Mapping[str, object], limits: Limits
-    ) -> dict[str, Any]:  # Any: JSON
+    ) -> dict[str, Any]:  # Any: one JSON value
         """Return attributes cleaned, as many as there may be beside the rollout id."""
         taken: dict[str, Any] = {}  # Any: one JSON value
         room = limits.attributes - (current_rollout_id() is not None)
@@ -218,11 +218,6 @@ class Span(_SpanInterface):
         elif kind is not bool and not (kind is int and INT64_MIN <= value <= INT64_MAX):  # type: ignore[operator]  # kind
             value = clean(value, limits.characters)
         attributes[key] = value
-
-    def note(self, key: str, value: str | int) -> None:
-        """Set an attribute of gymlog's own: short, clean, and beside any limit of the host's."""
-        if self._recording:
-            self._attributes[key] = value
 
     def set_attributes(self, attributes: Mapping[str, object]) -> None:
         """Set several attributes."""
@@ -361,7 +356,7 @@ class Span(_SpanInterface):
             return
         service.spans_ended += 1
         self._recording = 0
-        end = clock.monotonic_ns() + self._clock_offset if end_time is None else end_time
+        end = self._now() if end_time is None else end_time
         record: dict[str, Any] = {  # Any: see gymlog.record
             "record_type": "span",
             "seq": 0,  # the sink numbers lines in the order in which it writes them

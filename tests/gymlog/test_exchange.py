@@ -11,6 +11,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from gymlog import testing
 from gymlog.server import ServerMiddleware, instrument_fastapi
+from gymlog.values import Limits
 
 OK_START = {"type": "http.response.start", "status": 200, "headers": []}
 LAST = {"type": "http.response.body", "body": b"", "more_body": False}
@@ -418,3 +419,18 @@ def test_a_stuck_request_shows_its_route_while_it_is_open(telemetry, asgi_scope)
     scope = asgi_scope("POST", "/v1/responses", [(b"content-type", b"application/json")])
     asyncio.run(instrument_fastapi(app)(scope, receive, discard))
     assert seen == ["POST /v1/responses"]
+
+
+def test_the_hosts_limit_of_attributes_holds_for_requests_too(asgi):
+    """What finds no room is counted."""
+    with testing.captured(limits=Limits(attributes=2)) as telemetry:
+        app = FastAPI()
+
+        @app.get("/items/{item}")
+        def item(item: str):
+            return item
+
+        asyncio.run(asgi(instrument_fastapi(app), "GET", "/items/1", []))
+        (span,) = telemetry.spans
+    assert len(span["attributes"]) == 2
+    assert span["dropped_attributes_count"] == 2
