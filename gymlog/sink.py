@@ -3,7 +3,8 @@
 A record is a dict in the order of `gymlog.record` with a place for `seq`, which is filled in here:
 lines are numbered in the order in which they are written, so a gap is a lost line. A line goes
 through structlog's BytesLogger onto a channel that makes one `write` of it; only the announcements
-of a sweep share one, into a file. Nothing here raises into the host: what cannot be written is counted in `records_dropped` and told once on stderr.
+of a sweep share one, into a file. Nothing here raises into the host: what cannot be written is
+counted in `records_dropped` and told once on stderr.
 Cost: `orjson.dumps` plus one `write`, about 4 µs.
 """
 
