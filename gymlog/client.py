@@ -7,7 +7,7 @@ sent without either, and nothing of OpenTelemetry is imported.
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, NamedTuple
 
 import aiohttp
@@ -17,7 +17,6 @@ from multidict import CIMultiDict
 
 from gymlog import sites
 from gymlog.client_session import close_sessions, current_session
-from gymlog.connection_pool import destination
 from gymlog.metrics import instruments
 from gymlog.notices import notice
 from gymlog.redaction import scrub_url
@@ -61,20 +60,12 @@ async def request(
     `_server_name` is whom to name in what is said about retries. Raises what aiohttp raises.
     """
     _encode_json(aiohttp_kwargs)
-    send = functools.partial(
-        _send,
-        method,
-        url,
-        aiohttp_kwargs,
-        _Patience(_internal, _max_connection_retries, _max_num_tries),
-        _server_name,
-    )
-    if instruments.are_on and _server_name is not None:
-        send = functools.partial(_send_to, _server_name, send)
+    patience = _Patience(_internal, _max_connection_retries, _max_num_tries)
+    sending = _send(method, url, aiohttp_kwargs, patience, _server_name)
     tracer = sites.installed_tracer()
     if tracer is None and not instruments.are_on:
-        return await send()
-    return await _send_traced()(tracer, method, url, send)
+        return await sending
+    return await _send_traced()(tracer, method, url, _server_name, sending)
 
 
 @functools.cache
@@ -82,17 +73,6 @@ def _send_traced() -> Callable[..., Coroutine[Any, Any, aiohttp.ClientResponse]]
     from gymlog.client_span import send_traced
 
     return send_traced
-
-
-async def _send_to(
-    server_name: str, send: Callable[[], Awaitable[aiohttp.ClientResponse]]
-) -> aiohttp.ClientResponse:
-    """Await `send` with the destination's name known to the pool."""
-    token = destination.set(server_name)
-    try:
-        return await send()
-    finally:
-        destination.reset(token)
 
 
 class _Patience(NamedTuple):

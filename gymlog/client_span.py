@@ -7,7 +7,7 @@ are OpenTelemetry's stable HTTP conventions. With metrics on, the same time is m
 span or without. Cost: about 20 µs a request, 3 µs without a span.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Final
 
 import aiohttp
@@ -16,6 +16,7 @@ from yarl import URL
 
 from gymlog import clock, destinations, http_detail, sites
 from gymlog.client_session import Request, Response
+from gymlog.connection_pool import destination
 from gymlog.metrics import instruments
 from gymlog.propagation import inject_current, inject_span
 from gymlog.semconv import (
@@ -47,30 +48,35 @@ async def send_traced(
     tracer: Tracer | None,
     method: str,
     url: StrOrURL,
-    send: Callable[[], Awaitable[aiohttp.ClientResponse]],
+    server_name: str | None,
+    sending: Awaitable[aiohttp.ClientResponse],
 ) -> aiohttp.ClientResponse:
-    """Await `send` inside a CLIENT span; raises what it raises.
+    """Await `sending` inside a CLIENT span; raises what it raises.
 
-    Without a tracer the request is only measured.
+    Without a tracer the request is only measured. The pool knows the destination by `server_name`.
     """
-    span = token = None
+    span = token = name_token = None
     if tracer is not None and is_span_group_enabled(GymSpanGroup.HTTP_CLIENT):
-        span = ClientSpan()
-        span.sent = 0
-        tracer.begin(span, _NAMES.get(method.upper(), "HTTP"), "CLIENT", _attributes(method, url))
+        span = _open_span(tracer, method)
         token = span.attach()
-    began = clock.monotonic_ns() if instruments.are_on else None
-    if span is None and began is None:
-        return await send()
+    began = None
+    if instruments.are_on:
+        began = clock.monotonic_ns()
+        if server_name is not None:
+            name_token = destination.set(server_name)
+    elif span is None:
+        return await sending
     call = _Call(span, began, method)
     try:
-        response = await send()
+        response = await sending
     except BaseException as failure:
         call.failed(failure, url)
         raise
     finally:
         if token is not None:
             Span.detach(token)
+        if name_token is not None:
+            destination.reset(name_token)
     call.answered(response)
     if isinstance(response, Response):
         response.when_over(call.over)
@@ -120,7 +126,7 @@ class _Call:
         status = self._status = response.status
         span = self._span
         if span is not None:
-            span.set_attribute(HTTP_RESPONSE_STATUS_CODE, status)
+            span.put(HTTP_RESPONSE_STATUS_CODE, status)
         if status >= _FIRST_ERROR_STATUS:
             self._error_type = str(status)
             if span is not None:
@@ -154,40 +160,43 @@ def _authority_of(url: StrOrURL) -> str:
         return ""  # aiohttp says what is wrong with it
 
 
+def _open_span(tracer: Tracer, method: str) -> "ClientSpan":
+    span = ClientSpan()
+    span.sent = 0
+    upper = method.upper()
+    if upper in _NAMES:
+        tracer.begin(span, _NAMES[upper], "CLIENT", {HTTP_REQUEST_METHOD: upper})
+    else:
+        attributes = {HTTP_REQUEST_METHOD: "_OTHER", HTTP_REQUEST_METHOD_ORIGINAL: method}
+        tracer.begin(span, "HTTP", "CLIENT", attributes)
+    return span
+
+
 def _made(outgoing: aiohttp.ClientRequest) -> None:
     """Count what goes out, and give it the trace context if it stays in the fleet.
 
-    So a redirect that leaves the fleet takes none along.
+    So a redirect that leaves the fleet takes none along. The span learns its URL here, where
+    aiohttp has read it; that of the first request is the one that was asked for.
     """
     if sites.installed_tracer() is None:
         return
-    is_allowed = (outgoing.url.host or "") in destinations.from_environment()
+    url = outgoing.url
+    host = url.host or ""
+    is_allowed = host in destinations.from_environment()
     span = get_context().get(SPAN_KEY)
-    if type(span) is ClientSpan:
-        span.sent += 1
+    if type(span) is not ClientSpan:
         if is_allowed:
-            inject_span(outgoing.headers, span)
-    elif is_allowed:
-        inject_current(outgoing.headers)
+            inject_current(outgoing.headers)
+        return
+    if not span.sent:
+        full = f"{url.scheme}://{url.host_port_subcomponent}{url.raw_path}"
+        span.put(URL_FULL, full, len(full))
+        if not is_allowed or http_detail.is_full():
+            span.set_attribute(SERVER_ADDRESS, host)
+            span.set_attribute(SERVER_PORT, url.port)
+    span.sent += 1
+    if is_allowed:
+        inject_span(outgoing.headers, span)
 
 
 Request.when_made = _made
-
-
-def _attributes(method: str, url: StrOrURL) -> dict[str, str | int | None]:
-    upper = method.upper()
-    attributes: dict[str, str | int | None] = {HTTP_REQUEST_METHOD: upper}
-    if upper not in _NAMES:
-        attributes[HTTP_REQUEST_METHOD] = "_OTHER"
-        attributes[HTTP_REQUEST_METHOD_ORIGINAL] = method
-    try:
-        url = URL(url)
-    except (TypeError, ValueError):
-        return attributes  # aiohttp says what is wrong with it
-    if not url.absolute:
-        return attributes  # likewise
-    attributes[URL_FULL] = f"{url.scheme}://{url.host_port_subcomponent}{url.raw_path}"
-    if http_detail.is_full() or (url.host or "") not in destinations.from_environment():
-        attributes[SERVER_ADDRESS] = url.host
-        attributes[SERVER_PORT] = url.port
-    return attributes

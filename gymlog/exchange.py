@@ -66,11 +66,10 @@ class Exchange:
         scope: Scope,
         receive: Receive,
         send: Send,
-        *,
         span: Span | None,
         body_watch: BodyWatch | None,
         path_context: PathContext | None,
-        measured_key: tuple[str, str] | None = None,
+        measured_key: tuple[str, str] | None,
     ) -> None:
         """`measured_key`, of method and scheme, lets the exchange be measured."""
         self._scope = scope
@@ -199,7 +198,7 @@ class Exchange:
             return
         status = self._status
         if status is not None:
-            span.set_attribute(HTTP_RESPONSE_STATUS_CODE, status)
+            span.put(HTTP_RESPONSE_STATUS_CODE, status)
             if status >= _SERVER_ERROR and span.status_code == "UNSET":
                 span.set_attribute(ERROR_TYPE, str(status))
                 span.set_status("ERROR")
@@ -227,5 +226,5 @@ class Exchange:
         self._endpoint = endpoint
         template = self._route = route_template(self._scope)
         if template is not None and self._span is not None:
-            self._span.set_attribute(HTTP_ROUTE, template)
+            self._span.put(HTTP_ROUTE, template, len(template))
             self._span.update_name(f"{self._method} {template}")

@@ -5,6 +5,7 @@ when its model calls are captured), `/ng-trace/{traceparent}/…` the caller's s
 that can only choose a URL. They may stand in any order, below the application's root path.
 """
 
+import re
 from collections.abc import Iterable, MutableMapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -21,6 +22,12 @@ _COMMON_START: Final = "/ng-"
 _CAPTURE_PREFIX: Final = "/training-token-capture/"
 
 Headers = Iterable[tuple[bytes, bytes]]
+
+_only_rollout = re.compile(
+    rf"{rollout.PATH_PREFIX}({rollout.ID_PATTERN})"
+    rf"(/(?!{_COMMON_START[1:]}|{_CAPTURE_PREFIX[1:]}).*)",
+    re.DOTALL,
+).fullmatch
 
 
 class PathContext(NamedTuple):
@@ -102,17 +109,14 @@ def _take_off_rollout(
     path: str,
 ) -> PathContext | None:
     """Take off a rollout id and nothing else, from a path without escapes: the common case."""
-    split = rollout.split_path(path)
-    if split is None:
+    match = _only_rollout(path)
+    raw_path = scope.get("raw_path")
+    if match is None or raw_path != path.encode():
         return None
-    rollout_id, rest = split
-    prefix = f"{rollout.PATH_PREFIX}{rollout_id}".encode()
-    raw_path: bytes = scope.get("raw_path") or b""
-    if rest.startswith((_COMMON_START, _CAPTURE_PREFIX)) or raw_path != prefix + rest.encode():
-        return None
-    scope["path"] = rest
-    scope["raw_path"] = raw_path[len(prefix) :]
-    return PathContext(rollout_id, None, b"", prefix)
+    rollout_id, scope["path"] = match.groups()
+    end = match.end(1)
+    scope["raw_path"] = raw_path[end:]
+    return PathContext(rollout_id, None, b"", raw_path[:end])
 
 
 def _split_raw(raw_path: bytes, root: str, prefix: str) -> tuple[bytes, bytes, bytes]:

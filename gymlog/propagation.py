@@ -34,6 +34,7 @@ from gymlog.trace_state import OtelTraceState, combine
 
 __all__ = [
     "MAX_BAGGAGE_LENGTH",
+    "OWN_MEMBER",
     "Propagator",
     "RemoteParent",
     "extract",
@@ -54,7 +55,8 @@ _ZERO_SPAN_ID: Final = "0" * 16
 _VERSION_00_LENGTH: Final = 55
 _OWS: Final = " \t"
 
-_ONLY_MEMBER: Final = f"{ROLLOUT_ID}=".encode()
+OWN_MEMBER: Final = f"{ROLLOUT_ID}=".encode()
+"""How the `baggage` begins that gymlog sends."""
 
 _HEADERS: Final = frozenset({"traceparent", "tracestate", "baggage"})
 
@@ -63,6 +65,10 @@ _otel_baggage = W3CBaggagePropagator()
 _traceparent = re.compile(
     r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?", re.DOTALL
 ).fullmatch
+_common_traceparent = re.compile(
+    r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-0([0-3])"
+).fullmatch
+"""A valid one of today's version and flags, as nearly all are."""
 
 
 class RemoteParent(NamedTuple):
@@ -97,7 +103,12 @@ def extract(headers: Iterable[tuple[bytes, bytes]]) -> RemoteParent | None:
 
 def remote_parent(traceparent: bytes) -> RemoteParent | None:
     """Return the caller's span from its only header, as `extract` does."""
-    return _remote_parent(traceparent.decode("latin-1"), None)
+    text = traceparent.decode("latin-1")
+    match = _common_traceparent(text)
+    if match is None:
+        return _remote_parent(text, None)
+    trace_id, span_id, flags = match.groups()
+    return RemoteParent(trace_id, span_id, int(flags), "")
 
 
 def extract_rollout_id(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
@@ -112,8 +123,8 @@ def extract_rollout_id(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
 
 def rollout_id_in(baggage_header: bytes) -> str | None:
     """Return the rollout id in the value of a `baggage` header, if valid."""
-    if baggage_header.startswith(_ONLY_MEMBER):  # as gymlog itself sends it
-        rollout_id = baggage_header[len(_ONLY_MEMBER) :].decode("latin-1")
+    if baggage_header.startswith(OWN_MEMBER):  # as gymlog itself sends it
+        rollout_id = baggage_header[len(OWN_MEMBER) :].decode("latin-1")
         if is_valid_rollout_id(rollout_id):
             return rollout_id
     return _rollout_id(baggage_header.decode("latin-1"))
@@ -157,10 +168,23 @@ def inject_current(carrier: MutableMapping[str, str], context: Context | None = 
     _inject(carrier, context, span, traceparent, trace_state)
 
 
-def inject_span(carrier: MutableMapping[str, str], span: Span) -> None:
-    """Do as `inject_current`, where `span` is known to be the current one."""
-    traceparent = _traceparent_of(span.trace_id, span.span_id, span.flags)
-    _inject(carrier, get_context(), span, traceparent, span.trace_state)
+def inject_span(headers: MutableMapping[str, str], span: Span) -> None:
+    """Do as `inject_current` where `span` is the current one and names have no case."""
+    context = get_context()
+    if (
+        span.trace_state
+        or len(context) > 1
+        or "traceparent" in headers
+        or "tracestate" in headers
+        or "baggage" in headers
+    ):
+        traceparent = _traceparent_of(span.trace_id, span.span_id, span.flags)
+        _inject(headers, context, span, traceparent, span.trace_state)
+        return
+    headers["traceparent"] = f"00-{span.trace_id}-{span.span_id}-0{span.flags & _KNOWN_FLAGS}"
+    rollout_id = current_rollout_id()
+    if rollout_id is not None:
+        headers["baggage"] = f"{ROLLOUT_ID}={rollout_id}"
 
 
 def _inject(

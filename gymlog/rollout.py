@@ -13,6 +13,7 @@ from typing import Final
 from gymlog.errors import InvalidRolloutIdError
 
 __all__ = [
+    "ID_PATTERN",
     "PATH_PREFIX",
     "current_rollout_id",
     "is_valid_rollout_id",
@@ -27,7 +28,8 @@ __all__ = [
 PATH_PREFIX: Final = "/ng-rollout/"
 MAX_LENGTH: Final = 256
 
-_match = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_LENGTH - 1}}}").fullmatch
+ID_PATTERN: Final = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_LENGTH - 1}}}"
+_match = re.compile(ID_PATTERN).fullmatch
 
 _rollout_id: ContextVar[str | None] = ContextVar("nemo_gym_rollout_id", default=None)
 

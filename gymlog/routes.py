@@ -30,17 +30,20 @@ def route_template(scope: Mapping[str, Any]) -> str | None:  # Any: an ASGI scop
 
 def _route_template(scope: Mapping[str, Any]) -> str | None:  # Any: an ASGI scope
     endpoint = scope.get("endpoint")
-    base: str = scope.get("app_root_path", scope.get("root_path", "")).rstrip("/")
     route = scope.get("route")
+    template: str | None
     if "app_root_path" not in scope and getattr(route, "endpoint", None) is endpoint:
-        context = scope.get("fastapi", {}).get("effective_route_context")
-        if getattr(context, "original_route", None) is route:
-            route = context  # an included router's prefix is only here
+        base = scope.get("root_path")
+        if "fastapi" in scope:
+            context = scope["fastapi"].get("effective_route_context")
+            if getattr(context, "original_route", None) is route:
+                route = context  # an included router's prefix is only here
         template = getattr(route, "path_format", None)
     else:
+        base = scope.get("app_root_path", scope.get("root_path", ""))
         _, path = split_root(scope["path"], base)
         template = _find(getattr(scope.get("router"), "routes", ()), path, endpoint)
-    return None if template is None else base + template
+    return base.rstrip("/") + template if base and template is not None else template
 
 
 def _find(routes: Iterable[Any], path: str, endpoint: object) -> str | None:  # Any: duck-typed

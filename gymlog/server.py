@@ -12,7 +12,7 @@ Names and attributes: OpenTelemetry's stable HTTP conventions, without query str
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, Protocol, TypeVar, overload
+from typing import Any, Final, Protocol, TypeVar, overload
 
 from opentelemetry.context.context import Context
 from opentelemetry.propagators.textmap import Getter
@@ -27,10 +27,10 @@ from gymlog.notices import notice
 from gymlog.observers import watch_event_loop
 from gymlog.path_context import PathContext, split_root, take_off
 from gymlog.propagation import (
+    OWN_MEMBER,
     Propagator,
     RemoteParent,
     extract,
-    extract_rollout_id,
     remote_parent,
     rollout_id_in,
 )
@@ -42,7 +42,8 @@ from gymlog.semconv import (
 )
 from gymlog.settings import TRACE_HEALTH
 from gymlog.span_groups import GymSpanGroup, is_span_group_enabled
-from gymlog.spans import Span, context_with, get_context, set_context
+from gymlog.spans import REMOTE, Span, context_with, get_context, set_context
+from gymlog.tracer import Tracer
 
 __all__ = ["HEALTH_PROBES", "ServerMiddleware", "instrument_fastapi"]
 
@@ -61,6 +62,7 @@ _FASTAPI_TELEMETRY: Final = "fastapi.telemetry"
 _METHODS: Final = frozenset(
     {"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE"}
 )
+_EMPTY: Final = Context()
 _TRACE_HEADERS: Final = frozenset({b"traceparent", b"tracestate"})
 _CONTRIB: Final = "opentelemetry.instrumentation."
 
@@ -76,46 +78,47 @@ class ServerMiddleware:
         self._excluded_paths = frozenset(path for path in paths if not path.endswith("*"))
         self._excluded_starts = tuple(path[:-1] for path in paths if path.endswith("*"))
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(  # noqa: C901 - the hot path is one function
+        self, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         """Serve one request or connection; the client gets what `app` sends."""
         watch_event_loop()
         tracer = sites.installed_tracer()
         is_off = tracer is None and not instruments.are_on
-        if is_off or scope["type"] not in ("http", "websocket") or _SEEN in scope:
-            if scope["type"] == "lifespan":
+        kind = scope["type"]
+        if is_off or kind not in ("http", "websocket") or _SEEN in scope:
+            if kind == "lifespan":
                 send = _farewell(send)
             await self.app(scope, receive, send)
             return
         scope = dict(scope)
         scope[_SEEN] = True
         is_native = scope.setdefault(_FASTAPI_TELEMETRY, None) is not None
-        scope["headers"] = headers = list(scope["headers"])  # ASGI promises no more than one walk
+        headers = scope["headers"]
+        if type(headers) is not list:  # ASGI promises no more than one walk
+            headers = scope["headers"] = list(headers)
         path_context = take_off(scope)
-        origin = _origin(headers, path_context)
-        rollout_token = rollout.set_rollout_id(origin.rollout_id)
+        parent, rollout_id, has_others, has_json = _origin(headers, path_context)
+        rollout_token = rollout.set_rollout_id(rollout_id)
         span = watch = measured_key = None
-        is_excluded = scope.get("method") == "GET" and self._is_excluded(scope)
-        if instruments.are_on and not is_excluded and scope["type"] == "http":
-            method = scope["method"]
+        method = scope.get("method")
+        is_excluded = method == "GET" and self._is_excluded(scope)
+        if instruments.are_on and not is_excluded and kind == "http":
             scheme = scope.get("scheme", "http")
             measured_key = (method if method in _METHODS else "_OTHER", scheme)
         if tracer is not None and is_span_group_enabled(GymSpanGroup.SERVER) and not is_excluded:
-            name, attributes = _name_and_attributes(scope)
-            span = tracer.open_span(name, "SERVER", attributes, parent=origin.parent, is_root=True)
-        if origin.rollout_id is None and origin.has_json and scope.get("method") == "POST":
+            span = _open_span(tracer, scope, parent)
+        if rollout_id is None and has_json and method == "POST":
             watch = BodyWatch(span)
-        exchange = Exchange(
-            scope,
-            receive,
-            send,
-            span=span,
-            body_watch=watch,
-            path_context=path_context,
-            measured_key=measured_key,
-        )
+        exchange = Exchange(scope, receive, send, span, watch, path_context, measured_key)
         # A FastAPI that traces into a provider of its own keeps its place in the context.
-        outer = get_context() if is_native else Context()
-        context_token = set_context(_context(outer, origin, span))
+        context = get_context() if is_native else _EMPTY
+        if has_others or (span is None and parent is not None):
+            context = _propagator.extract(_with_parent(headers, path_context), context, _getter)
+        if span is not None:
+            context = context_with(span, context)
+        context_token = set_context(context)
+        del parent, context  # else they stay, for the collector to look at, as long as this runs
         try:
             await self.app(scope, exchange.receive, exchange.send)
         except BaseException as error:
@@ -285,59 +288,64 @@ _getter = _HeaderGetter()
 _propagator = Propagator()
 
 
-class _Origin(NamedTuple):
-    """Where a request comes from, as its headers and its path say."""
+def _origin(
+    headers: Headers, path_context: PathContext | None
+) -> tuple[RemoteParent | None, str | None, bool, bool]:
+    """Say where a request comes from, as its headers and its path have it.
 
-    headers: Headers
-    parent: RemoteParent | None
-    rollout_id: str | None
-    baggage: bytes
-    has_json: bool
-
-
-def _origin(headers: Headers, path_context: PathContext | None) -> _Origin:
+    The caller's span, the rollout id, whether there is other baggage, whether the body is JSON.
+    """
     values = dict(headers)
-    baggage = values.get(b"baggage", b"")
-    rollout_id = None
+    baggage = values.get(b"baggage")
     if len(values) == len(headers) and b"tracestate" not in values:  # as almost always
         traceparent = values.get(b"traceparent")
         parent = None if traceparent is None else remote_parent(traceparent)
-        baggage_rollout_id = rollout_id_in(baggage) if baggage else None
     else:
         parent = extract(headers)
-        baggage_rollout_id = extract_rollout_id(headers)
-        baggage = b",".join(value for name, value in headers if name == b"baggage")
+        if baggage is not None:
+            baggage = b",".join(value for name, value in headers if name == b"baggage")
+    rollout_id = None
     if path_context is not None:
         rollout_id = path_context.rollout_id
         if parent is None and path_context.traceparent is not None:
-            kept = [header for header in headers if header[0] not in _TRACE_HEADERS]
-            headers = [*kept, (b"traceparent", path_context.traceparent)]
-            parent = extract(headers)
-    is_json = b"json" in values.get(b"content-type", b"")
-    return _Origin(headers, parent, rollout_id or baggage_rollout_id, baggage, is_json)
+            parent = extract(_with_parent(headers, path_context))
+    has_others = False
+    if baggage:
+        has_others = b"," in baggage or not baggage.startswith(OWN_MEMBER)
+        if rollout_id is None:
+            rollout_id = rollout_id_in(baggage)
+    return parent, rollout_id, has_others, b"json" in values.get(b"content-type", b"")
 
 
-def _context(context: Context, origin: _Origin, span: Span | None) -> Context:
-    """Return `context` with the request's span, or its caller's, and its baggage."""
-    has_other_baggage = b"," in origin.baggage or (origin.baggage and origin.rollout_id is None)
-    if has_other_baggage or (span is None and origin.parent is not None):
-        context = _propagator.extract(origin.headers, context, _getter)
-    return context if span is None else context_with(span, context)
+def _with_parent(headers: Headers, path_context: PathContext | None) -> Headers:
+    """Return the headers with the caller's span that the path names, if they name none."""
+    if path_context is None or path_context.traceparent is None or extract(headers) is not None:
+        return headers
+    kept = [header for header in headers if header[0] not in _TRACE_HEADERS]
+    return [*kept, (b"traceparent", path_context.traceparent)]
 
 
-def _name_and_attributes(scope: Scope) -> tuple[str, dict[str, object]]:
-    """Return the span's name before the route is known, and what the conventions ask for."""
-    attributes: dict[str, object] = {}
-    if (scheme := scope.get("scheme", "http")) != "http" or http_detail.is_full():
+def _open_span(tracer: Tracer, scope: Scope, parent: RemoteParent | None) -> Span:
+    """Open the request's span, with what is known before the route is.
+
+    Names and attributes are those that OpenTelemetry's conventions ask for.
+    """
+    path = scope["path"]
+    scheme = scope.get("scheme", "http")
+    method: str = scope.get("method", "")  # a WebSocket has none
+    span = Span()
+    if scheme == "http" and method in _METHODS and not http_detail.is_full():  # as almost always
+        attributes = {HTTP_REQUEST_METHOD: method, URL_PATH: path}
+        span.begin(tracer, method, "SERVER", attributes, parent, REMOTE, len(path))
+        return span
+    name, attributes = "WS", {}
+    if scope["type"] == "http":
+        name, attributes = method, {HTTP_REQUEST_METHOD: method}
+        if method not in _METHODS:
+            name = "HTTP"
+            attributes = {HTTP_REQUEST_METHOD: "_OTHER", HTTP_REQUEST_METHOD_ORIGINAL: method}
+    if scheme != "http" or http_detail.is_full():
         attributes[URL_SCHEME] = scheme
-    attributes[URL_PATH] = scope["path"]
-    if scope["type"] == "websocket":
-        return "WS", attributes
-    method: str = scope["method"]
-    if method in _METHODS:
-        return method, {HTTP_REQUEST_METHOD: method, **attributes}
-    return "HTTP", {
-        HTTP_REQUEST_METHOD: "_OTHER",
-        HTTP_REQUEST_METHOD_ORIGINAL: method,
-        **attributes,
-    }
+    attributes[URL_PATH] = path
+    span.begin(tracer, name, "SERVER", attributes, parent, REMOTE)
+    return span

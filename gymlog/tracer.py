@@ -6,7 +6,7 @@ call sites, the ingress and the egress; `start_span` and `start_as_current_span`
 
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from opentelemetry import trace
 from opentelemetry.context.context import Context
@@ -16,13 +16,10 @@ from gymlog.record import FLAG_HAS_IS_REMOTE, FLAG_IS_REMOTE
 from gymlog.samplers import Sampler
 from gymlog.scope import SpanScope
 from gymlog.service import ServiceInstance
-from gymlog.spans import Parent, Span
+from gymlog.spans import REMOTE, SPAN_KEY, Parent, Span, get_context
 from gymlog.values import Limits, clean_text
 
 __all__ = ["Tracer", "TracerProvider"]
-
-
-_REMOTE: Final = FLAG_HAS_IS_REMOTE | FLAG_IS_REMOTE
 
 
 class _Foreign(NamedTuple):
@@ -75,7 +72,7 @@ class Tracer(trace.Tracer):
         span = Span()
         own = dict(attributes) if attributes else {}
         if parent is not None:
-            span.begin(self, name, kind, own, parent, _REMOTE)
+            span.begin(self, name, kind, own, parent, REMOTE)
         elif is_root:
             span.begin(self, name, kind, own, None)
         else:
@@ -93,9 +90,13 @@ class Tracer(trace.Tracer):
         context: Context | None = None,
     ) -> None:
         """Start `span` as a child of the span of `context`, or of the current one."""
+        current: Any = (get_context() if context is None else context).get(SPAN_KEY)  # Any: a Span
+        if current is None or (isinstance(current, Span) and current.generator is None):
+            span.begin(self, name, kind, attributes, current)  # as almost always
+            return
         flags = FLAG_HAS_IS_REMOTE
         parent: Parent | None = None
-        current: Any = current_span(context)  # Any: ours or another's
+        current = current_span(context)
         if current is None or isinstance(current, Span):
             parent = current
         elif (other := current.get_span_context()).is_valid:

@@ -170,8 +170,9 @@ def test_a_redirect_keeps_the_rollout(telemetry, asgi):
     assert reply.headers[b"location"].startswith(b"http://gym.local:8000/ng-rollout/12-0/task?")
 
 
+@pytest.mark.parametrize("path", ["/task", "/ng-rollout/12-0/task"])
 @pytest.mark.parametrize("header", [b"a=1,nemo.gym.rollout.id=7-1", b"a=1"])
-def test_other_baggage_arrives_as_well(telemetry, asgi, header):
+def test_other_baggage_arrives_as_well(telemetry, asgi, header, path):
     """OpenTelemetry's users find their members where they expect them."""
     seen = []
 
@@ -179,7 +180,7 @@ def test_other_baggage_arrives_as_well(telemetry, asgi, header):
         seen.append(baggage.get_baggage("a"))
         await PlainTextResponse("")(scope, receive, send)
 
-    asyncio.run(asgi(ServerMiddleware(app), "POST", "/task", [(b"baggage", header), TRACEPARENT]))
+    asyncio.run(asgi(ServerMiddleware(app), "POST", path, [(b"baggage", header), TRACEPARENT]))
     assert seen == ["1"]
     assert telemetry.span("POST")["trace_id"] == TRACE_ID
 
