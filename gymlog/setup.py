@@ -170,8 +170,11 @@ def _shutdown(cause: BaseException | None, timeout_ms: int = 5000) -> None:
         handle, _handle = _handle, None
         if handle is None:
             return
-        for callback in _before_shutdown:
-            callback(cause)
+        for callback in tuple(_before_shutdown):
+            try:
+                callback(cause)
+            except Exception as error:  # noqa: BLE001 - the rest is still to be written
+                notice("before shutdown", f"a last step failed: {type(error).__name__}: {error}")
         span_groups.close_all()
         sites.install(None)
         atexit.unregister(shutdown_telemetry)

@@ -488,3 +488,18 @@ def test_functions_of_a_process_that_never_switched_on_do_nothing() -> None:
     assert get_telemetry() is None
     shutdown_telemetry()
     shutdown_telemetry(timeout_ms=1)
+
+
+def test_what_fails_at_the_end_does_not_keep_the_last_lines():
+    """Whoever asked to be called first may fail, or ask for another call."""
+    done = run("""
+        from gymlog.setup import before_shutdown
+        def fail(cause):
+            before_shutdown(print)
+            raise RuntimeError("not now")
+        gymlog.init_telemetry()
+        before_shutdown(fail)
+        gymlog.shutdown_telemetry()
+    """)
+    assert done.states == ["started", "stopped"]
+    assert any("RuntimeError: not now" in words for words in done.words)
