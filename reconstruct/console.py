@@ -6,16 +6,17 @@ colour. Everything a person reads passes `render.text.clean` first. Whoever clos
 imported only when a terminal is drawn on.
 """
 
-import csv
 import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TextIO
+from itertools import islice
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, TextIO
 
 from reconstruct.errors import DestinationError
+from reconstruct.render.records import distinct, texts
 from reconstruct.render.text import (
     Line,
     Part,
@@ -29,6 +30,10 @@ from reconstruct.render.text import (
     width,
 )
 
+if TYPE_CHECKING:
+    from rich.console import Console as Terminal
+    from rich.text import Text
+
 __all__ = ["PIPE_COLUMNS", "Color", "Column", "Console", "Row"]
 
 Color = Literal["auto", "always", "never"]
@@ -36,10 +41,13 @@ Row = Mapping[str, Any]  # Any: a column's value is whatever the relation holds
 
 PIPE_COLUMNS: Final = 100
 """Width of drawings in a pipe, unless COLUMNS says otherwise."""
+_ROWS: Final = 24
 _ID: Final = 32
 """Text up to the length of a trace id is never cut in a table …"""
 _CUT_TEXT: Final = 16
 """… and longer text keeps so many columns at least."""
+
+_PIECES_AT_A_TIME: Final = 500
 
 _STYLES: Final = {
     "title": "bold",
@@ -139,6 +147,22 @@ class Console:
                 pass
         return PIPE_COLUMNS
 
+    @property
+    def rows(self) -> int:
+        """Rows to draw in: LINES, else the terminal's, else `_ROWS`."""
+        asked = self._environ.get("LINES", "")
+        if asked.isdecimal() and int(asked) > 0:
+            return int(asked)
+        try:
+            return os.get_terminal_size(self._out.fileno()).lines or _ROWS
+        except (OSError, ValueError):
+            return _ROWS
+
+    @property
+    def is_reader_gone(self) -> bool:
+        """Whoever read stdout has closed it."""
+        return self._reader_gone
+
     def say(self, words: str) -> None:
         """Write one line of words to stderr; never raises."""
         try:
@@ -153,22 +177,50 @@ class Console:
             self._write(plain(lines))
             return
         from rich.console import Console as Terminal
-        from rich.text import Text
 
         drawn = io.StringIO()
         terminal = Terminal(file=drawn, width=self.columns, force_terminal=True)
-        has_few = terminal.color_system in ("standard", "windows")
-        styles = _STYLES | _FEW_COLORS if has_few else _STYLES
-        for line in lines:
-            pieces = [(part.text, styles.get(part.style, "")) for part in line]
+        for text in _styled(lines, terminal):
             # soft_wrap leaves lines that are too long to the terminal, which loses nothing.
-            terminal.print(Text.assemble(*pieces), soft_wrap=True)
+            terminal.print(text, soft_wrap=True)
         self._write(drawn.getvalue())
+
+    @contextmanager
+    def live(self) -> Iterator[Callable[[Iterable[Line]], None]]:
+        """Yield a function that draws lines in the place of those before, for the block.
+
+        Only for a terminal. Lines that are too long are cut. The last ones stay.
+        """
+        from rich.console import Console as Terminal
+        from rich.console import ConsoleDimensions, Group
+        from rich.live import Live
+
+        terminal = Terminal(
+            file=self._out,
+            width=self.columns,
+            height=self.rows,
+            force_terminal=True,
+            no_color=not self.has_color,
+        )
+        with Live(console=terminal, auto_refresh=False, vertical_overflow="crop") as live:
+
+            def draw(lines: Iterable[Line]) -> None:
+                terminal.size = ConsoleDimensions(self.columns, self.rows)
+                texts = list(_styled(lines, terminal))
+                for text in texts:
+                    text.no_wrap, text.overflow = True, "ellipsis"
+                live.update(Group(*texts), refresh=True)
+
+            yield draw
 
     def table(self, columns: Sequence[Column], rows: Sequence[Row]) -> None:
         """Write rows under headings: long text cut to fit on a terminal, complete in a pipe."""
+        self.lines(self.laid_out(columns, rows))
+
+    def laid_out(self, columns: Sequence[Column], rows: Sequence[Row]) -> list[Line]:
+        """Lay rows out as `table` writes them."""
         cells = [[column.text(row) for column in columns] for row in rows]
-        self.lines(_aligned(columns, cells, self.columns if self.is_terminal else None))
+        return list(_aligned(columns, cells, self.columns if self.is_terminal else None))
 
     def json(
         self,
@@ -177,20 +229,30 @@ class Console:
         """Write a value as indented JSON."""
         self._write(json_text(value, indent=2) + "\n")
 
-    def records(self, names: Sequence[str], rows: Sequence[Sequence[object]], form: str) -> None:
-        """Write a query's answer as `json`, `jsonl`, `csv` or `table`."""
-        names = _distinct(names)
+    def records(self, names: Sequence[str], rows: Iterable[Sequence[object]], form: str) -> None:
+        """Write a query's answer as a `table`, or as one of `render.records.FORMATS`."""
         if form == "table":
+            names = distinct(names)
             columns = [Column(name, clean(name)) for name in names]
             self.table(columns, [dict(zip(names, row, strict=True)) for row in rows])
-        elif form == "csv":
-            text = _csv(names, rows)
-            self._write(_inert(text) if self.is_terminal else text)
-        elif form == "jsonl":
-            objects = (dict(zip(names, row, strict=True)) for row in rows)
-            self._write("".join(json_text(value) + "\n" for value in objects))
-        else:
-            self.json([dict(zip(names, row, strict=True)) for row in rows])
+            return
+        pieces = texts(names, rows, form)
+        if form == "csv" and self.is_terminal:
+            pieces = map(_inert, pieces)
+        while not self._reader_gone and (some := list(islice(pieces, _PIECES_AT_A_TIME))):
+            self._write("".join(some))
+
+    @contextmanager
+    def binary(self) -> Iterator[IO[bytes]]:
+        """Yield stdout for bytes, for the block; who closes it early is obeyed here too."""
+        self._out.flush()
+        try:
+            yield self._out.buffer
+            self._out.buffer.flush()
+        except BrokenPipeError:
+            self._obey()
+        except OSError as error:
+            raise DestinationError(f"cannot write to stdout: {error.strerror}") from error
 
     def text(self, text: str) -> None:
         """Write text of the program's own as it is."""
@@ -227,12 +289,16 @@ class Console:
             self._out.write(text)
             self._out.flush()
         except BrokenPipeError:
-            self._reader_gone = True
-            # Python flushes once more at exit; let that go nowhere instead of failing.
-            with open(os.devnull, "w") as nowhere:
-                os.dup2(nowhere.fileno(), self._out.fileno())
+            self._obey()
         except OSError as error:
             raise DestinationError(f"cannot write to stdout: {error.strerror}") from error
+
+    def _obey(self) -> None:
+        """Write nothing more: whoever read has gone."""
+        self._reader_gone = True
+        # Python flushes once more at exit; let that go nowhere instead of failing.
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), self._out.fileno())
 
 
 def _aligned(
@@ -256,30 +322,15 @@ def _aligned(
         yield (Part("  ".join(padded).rstrip(), style),)
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
-    """Number the repeats of a name, so that no column hides another."""
-    distinct: list[str] = []
-    for name in names:
-        number, candidate = 1, name
-        while candidate in distinct:
-            number += 1
-            candidate = f"{name}_{number}"
-        distinct.append(candidate)
-    return distinct
+def _styled(lines: Iterable[Line], terminal: "Terminal") -> "Iterator[Text]":
+    """Give lines the styles that suit a terminal."""
+    from rich.text import Text
 
-
-def _csv(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([_csv_value(value) for value in row] for row in rows)
-    return text.getvalue()
-
-
-def _csv_value(value: object) -> object:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return json_text(value) if isinstance(value, (dict, list, tuple)) else value
+    has_few = terminal.color_system in ("standard", "windows")
+    styles = _STYLES | _FEW_COLORS if has_few else _STYLES
+    for line in lines:
+        pieces = [(part.text, styles.get(part.style, "")) for part in line]
+        yield Text.assemble(*pieces)
 
 
 def _inert(text: str) -> str:

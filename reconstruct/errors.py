@@ -13,6 +13,15 @@ class UsageError(ReconstructError):
     exit_code = 2
 
 
+class SqlError(UsageError):
+    """A query cannot be answered: it is wrong, not only a query, or at a limit."""
+
+    def __init__(self, message: str, *, excerpt: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.excerpt = excerpt
+        """The line of the query that is wrong, and a caret below the place; empty when unknown."""
+
+
 class InputError(ReconstructError):
     """There is nothing to read, or it cannot be read."""
 

@@ -5,6 +5,7 @@ findings of one code, severity, place and run become one group. Errors and warni
 notes do not.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,7 +21,9 @@ _CAUSES_FIRST: Final = (
     "damaged_file",
     "process_died",
     "lost_lines",
+    "deduplicated",
     "torn_lines",
+    "js_console",
     "split_trace",
     "stuck",
     "errors",
@@ -79,17 +82,31 @@ class Diagnosis:
         return sum(group.count for group in self.groups if group.example.severity == severity)
 
 
-def diagnose(engine: Engine, run_id: str | None = None) -> Diagnosis:
-    """Collect the findings of every run, or of one and those that belong to no run."""
+def diagnose(
+    engine: Engine,
+    run_id: str | None = None,
+    *,
+    only: tuple[str, Mapping[str, object]] = ("TRUE", {}),
+) -> Diagnosis:
+    """Collect the findings of every run, or of one and those that belong to no run.
+
+    `only` is a condition on the relation `traces`, named `trace`, with its parameters: findings of
+    other traces are left out, those of none are not.
+    """
+    condition, parameters = only
     rows = engine.rows(
-        """
+        f"""
         SELECT
             code, severity, run_id, trace_id, span_id, file, line, place, message, hint, evidence
         FROM findings
-        WHERE $run_id::VARCHAR IS NULL OR run_id IS NULL OR run_id = $run_id
+        WHERE ($run::VARCHAR IS NULL OR run_id IS NULL OR run_id = $run)
+            AND (
+                trace_id IS NULL
+                OR trace_id IN (SELECT trace.trace_id FROM traces AS trace WHERE {condition})
+            )
         ORDER BY file NULLS LAST, line NULLS LAST, code, message
         """,
-        {"run_id": run_id},
+        {**parameters, "run": run_id},
     )
     groups: dict[tuple[str, str, str, str | None], list[Finding]] = {}
     for row in rows:

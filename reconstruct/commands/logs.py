@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -14,7 +15,17 @@ from reconstruct.render.text import plural
 if TYPE_CHECKING:
     from reconstruct.engine import Engine
 
-__all__ = ["SORTS", "Logs", "limit_option", "on_logs", "run_option", "sort_option"]
+__all__ = [
+    "SORTS",
+    "Logs",
+    "color_option",
+    "limit_option",
+    "on_logs",
+    "paths_argument",
+    "run_option",
+    "sort_option",
+    "wrapper_option",
+]
 
 SORTS: Final = {
     "duration": "duration_ns DESC",
@@ -35,6 +46,9 @@ class Logs:
     as_json: bool
     console: Console
     memory_limit: str | None
+    wrapper: str | None = None
+    store: Path | bool = False
+    """Where to keep what was read; True is beside the logs, where that is worth it."""
 
     @contextmanager
     def read(self, paths: tuple[str, ...] | None = None) -> "Iterator[Engine]":
@@ -49,7 +63,11 @@ class Logs:
                 list(self.paths if paths is None else paths) or ["."],
                 memory_limit=self.memory_limit,
                 progress=progress,
+                wrapper=self.wrapper,
+                store=self.store,
             )
+        for notice in engine.notices:
+            self.console.say(notice)
         with engine:
             yield engine
 
@@ -68,28 +86,60 @@ class Logs:
             self.console.say(f"… {plural(left, f'more {noun}')}; --limit 0 shows all")
 
 
+paths_argument: Final = click.argument("paths", nargs=-1, metavar="[PATHS]...")
+color_option: Final = click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Colour; auto is: on a terminal, unless NO_COLOR is set.",
+)
+wrapper_option: Final = click.option(
+    "--wrapper",
+    metavar="NAME",
+    help="What stands around the lines: docker, cri, journald …, or none. Told from the lines "
+    "when left out; a wrong name lists them all.",
+)
+
+
 def on_logs(function: Function) -> Function:
     """Give a command the shared arguments, as its first argument `logs`."""
 
-    @click.argument("paths", nargs=-1, metavar="[PATHS]...")
+    @paths_argument
     @click.option("--json", "as_json", is_flag=True, help="Write JSON instead of a table.")
-    @click.option(
-        "--color",
-        type=click.Choice(["auto", "always", "never"]),
-        default="auto",
-        show_default=True,
-        help="Colour; auto is: on a terminal, unless NO_COLOR is set.",
-    )
+    @color_option
     @click.option("--memory-limit", metavar="SIZE", help="DuckDB's memory, for example 4GB.")
+    @wrapper_option
+    @click.option(
+        "--store",
+        metavar="DIR",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Keep what was read in this folder: the next time only what is new is read. When left "
+        "out, in .reconstruct beside the logs, if they are large.",
+    )
+    @click.option("--no-store", is_flag=True, help="Keep nothing, and use nothing that was kept.")
     @functools.wraps(function)
     def run(
         paths: tuple[str, ...],
         as_json: bool,  # noqa: FBT001  # click passes by keyword
         color: Color,
         memory_limit: str | None,
+        wrapper: str | None,
+        store: Path | None,
+        no_store: bool,  # noqa: FBT001  # click passes by keyword
         **options: Any,  # Any: the command's own options
     ) -> Any:
-        return function(Logs(paths, as_json, Console(color=color), memory_limit), **options)
+        if store is not None and no_store:
+            raise click.UsageError("--store and --no-store contradict each other")
+        logs = Logs(
+            paths,
+            as_json,
+            Console(color=color),
+            memory_limit,
+            wrapper,
+            False if no_store else store or True,
+        )
+        return function(logs, **options)
 
     return run
 

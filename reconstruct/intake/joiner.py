@@ -1,4 +1,4 @@
-"""Records printed over several lines (`indent=4`), put together per source within a file.
+"""Records printed over several lines (`indent=4`), put together per source.
 
 Such a record begins with a line that is `{` alone and ends with one that is `}` alone; between
 them every line is indented. Lines of other sources, and ordinary text, may stand between.
@@ -6,7 +6,10 @@ them every line is indented. Lines of other sources, and ordinary text, may stan
 
 import re
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
+
+from reconstruct.intake.ledger import FileLedger
+from reconstruct.intake.wrappers.layer import Origin
 
 __all__ = ["MAX_BYTES", "MAX_LINES", "Joiner", "Piece"]
 
@@ -15,17 +18,24 @@ MAX_LINES: Final = 20_000
 MAX_BYTES: Final = 64 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """One physical line: number from 1, offset in bytes, and its bytes.
+class Piece(NamedTuple):
+    """One physical line: number from 1, offset in bytes, its bytes, and where it is counted.
 
-    `body` is what is left of them without prefix and line end, indentation kept.
+    `body` is what is left of it without wrappers and line end, indentation kept.
     """
 
     number: int
     offset: int
     line: bytes
     body: bytes
+    ledger: FileLedger
+    origin: Origin
+    lost_lines: int = 0
+    """So many lines like this one were left out by whoever wrapped it."""
+    note: str | None = None
+    """What was put right in the body."""
+    length: int = 0
+    """Bytes of a line that was too long to keep; 0 for any other."""
 
 
 @dataclass(slots=True)
@@ -35,38 +45,49 @@ class _Open:
 
 
 class Joiner:
-    """Holds the records that have begun, one per source (the name before the line)."""
+    """Holds the records that have begun, one per source (all that stood before the line).
 
-    __slots__ = ("_open",)
+    `MAX_LINES` and `MAX_BYTES` bound each of them, `MAX_BYTES` also all of them together.
+    """
+
+    __slots__ = ("_open", "_size")
 
     def __init__(self) -> None:
-        self._open: dict[str | None, _Open] = {}
+        self._open: dict[tuple[str, ...], _Open] = {}
+        self._size = 0
 
-    def take(self, source: str | None, piece: Piece) -> tuple[bool, list[list[Piece]]]:
+    def take(self, piece: Piece) -> tuple[bool, list[list[Piece]]]:
         """Offer a line; return whether it was taken, and the groups of lines that are now done.
 
         A group whose last line is `}` is a whole record to try; any other was given up.
         """
-        body = piece.body
+        body, source = piece.body, piece.origin.sources
         if body == b"{":
-            given_up = self._open.pop(source, None)
-            self._open[source] = _Open([piece], len(body))
-            return True, [] if given_up is None else [given_up.pieces]
+            done = [self._end(source)] if source in self._open else []
+            self._open[source] = _Open([piece], len(piece.line))
+            self._size += len(piece.line)
+            return True, done
         pending = self._open.get(source)
         if pending is None or not (body == b"}" or _INSIDE.match(body)):
             return False, []
         pending.pieces.append(piece)
-        pending.size += len(body)
+        pending.size += len(piece.line)
+        self._size += len(piece.line)
+        done = []
         if body == b"}" or len(pending.pieces) >= MAX_LINES or pending.size >= MAX_BYTES:
-            del self._open[source]
-            return True, [pending.pieces]
-        return True, []
+            done.append(self._end(source))
+        while self._size >= MAX_BYTES:
+            done.append(self._end(next(iter(self._open))))
+        return True, done
 
     def rest(self) -> list[list[Piece]]:
         """Give up every record that is still open."""
-        groups = [pending.pieces for pending in self._open.values()]
-        self._open.clear()
-        return groups
+        return [self._end(source) for source in list(self._open)]
+
+    def _end(self, source: tuple[str, ...]) -> list[Piece]:
+        pending = self._open.pop(source)
+        self._size -= pending.size
+        return pending.pieces
 
     @property
     def is_idle(self) -> bool:

@@ -23,6 +23,7 @@ __all__ = [
     "decode_exactly",
     "decode_prefix",
     "decode_text",
+    "double",
     "encode",
 ]
 
@@ -82,7 +83,10 @@ def decode_prefix(text: str, start: int) -> tuple[Json, int]:
     except ValueError as error:
         raise NotJson(str(error)) from None
     if "\\ud" in text or "\\uD" in text:
-        value = _without_half_surrogates(value)
+        try:
+            value = _without_half_surrogates(value)
+        except RecursionError:
+            raise NotJson("nested too deeply") from None
     return value, end
 
 
@@ -91,14 +95,14 @@ def encode(value: Json) -> str:
 
     Raises `NotJson` when it is nested too deeply, `Rounded` when orjson may have cut its digits.
     """
-    _refuse_rounded(value)
     try:
-        return orjson.dumps(value).decode()
-    except (TypeError, ValueError):  # integers beyond 64 bits, large floats, many levels
+        _refuse_rounded(value)
         try:
+            return orjson.dumps(value).decode()
+        except (TypeError, ValueError):  # integers beyond 64 bits, large floats, many levels
             return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        except RecursionError:
-            raise NotJson("nested too deeply") from None
+    except RecursionError:
+        raise NotJson("nested too deeply") from None
 
 
 def decode_encoded(text: str) -> Json:
@@ -110,6 +114,11 @@ def decode_encoded(text: str) -> Json:
     except Rounded:
         return decode_exactly(line)
     return value
+
+
+def double(value: float) -> float:
+    """Return a float that `encode` takes for one, however large it is."""
+    return _Exact(value) if abs(value) >= _ROUNDED_FROM else value
 
 
 def _refuse_rounded(value: Json) -> None:
@@ -131,9 +140,7 @@ _MAY_BE_ROUNDED: Final = frozenset({float, dict, list})
 
 def _float(digits: str) -> float | str:
     value = float(digits)
-    if math.isinf(value):
-        return digits
-    return _Exact(value) if abs(value) >= _ROUNDED_FROM else value
+    return digits if math.isinf(value) else double(value)
 
 
 def _integer(digits: str) -> int | str:

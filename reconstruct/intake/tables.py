@@ -5,7 +5,7 @@ Each column is named and typed once here; `reconstruct/sql/_*_lines.sql` declare
 JSON columns hold JSON text. Times are int64 ns since 1970.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -13,20 +13,25 @@ import pyarrow as pa
 __all__ = [
     "BATCH_ROWS",
     "BOOL",
+    "CAPTURE_LINES",
     "CLASS_COUNTS",
     "FILES",
     "FLOAT",
     "INT",
     "LOG_LINES",
     "METRIC_LINES",
+    "OWNER",
     "PROCESS_LINES",
     "REJECTED_LINES",
+    "SHARED_SPAN_LINES",
     "SPAN_LINES",
     "TABLES",
     "TEXT",
     "Batches",
     "Columns",
     "Row",
+    "arrow",
+    "with_process",
 ]
 
 TEXT: Final = pa.string()
@@ -45,7 +50,7 @@ _PLACE: Final[Columns] = (
 )
 """Where the record lies; `recovered`: it shared a physical line with something else."""
 
-_OWNER: Final[Columns] = (
+OWNER: Final[Columns] = (
     ("resource", TEXT),
     ("instance", TEXT),
     ("service_name", TEXT),
@@ -64,6 +69,8 @@ SPAN_LINES: Final = "_span_lines"
 LOG_LINES: Final = "_log_lines"
 METRIC_LINES: Final = "_metric_lines"
 PROCESS_LINES: Final = "_process_lines"
+SHARED_SPAN_LINES: Final = "_shared_span_lines"
+CAPTURE_LINES: Final = "_capture_lines"
 REJECTED_LINES: Final = "_rejected_lines"
 CLASS_COUNTS: Final = "_class_counts"
 FILES: Final = "_files"
@@ -93,7 +100,7 @@ TABLES: Final[dict[str, Columns]] = {
         ("scope_name", TEXT),
         ("scope_version", TEXT),
         ("rollout_id", TEXT),
-        *_OWNER,
+        *OWNER,
     ),
     LOG_LINES: (
         *_PLACE,
@@ -110,7 +117,7 @@ TABLES: Final[dict[str, Columns]] = {
         ("scope_name", TEXT),
         ("scope_version", TEXT),
         ("rollout_id", TEXT),
-        *_OWNER,
+        *OWNER,
     ),
     METRIC_LINES: (
         *_PLACE,
@@ -134,7 +141,7 @@ TABLES: Final[dict[str, Columns]] = {
         ("exemplars", TEXT),
         ("scope_name", TEXT),
         ("scope_version", TEXT),
-        *_OWNER,
+        *OWNER,
     ),
     PROCESS_LINES: (
         *_PLACE,
@@ -147,7 +154,36 @@ TABLES: Final[dict[str, Columns]] = {
         ("open_spans", INT),
         ("export_dropped", INT),
         ("export_failed", INT),
-        *_OWNER,
+        *OWNER,
+    ),
+    SHARED_SPAN_LINES: (
+        *_PLACE,
+        ("trace_id", TEXT),
+        ("span_id", TEXT),
+        ("shared_span_id", TEXT),
+        ("parent_span_id", TEXT),
+        ("service_name", TEXT),
+    ),
+    CAPTURE_LINES: (
+        *_PLACE,
+        ("model_call_id", TEXT),
+        ("rollout_id", TEXT),
+        ("dialect", TEXT),
+        ("server_name", TEXT),
+        ("server_type", TEXT),
+        ("model", TEXT),
+        ("response_id", TEXT),
+        ("start_time_unix_nano", INT),
+        ("end_time_unix_nano", INT),
+        ("duration_ns", INT),
+        ("time_to_first_token_ns", INT),
+        ("status_code", INT),
+        ("error_category", TEXT),
+        ("input_tokens", INT),
+        ("cached_input_tokens", INT),
+        ("output_tokens", INT),
+        ("reasoning_tokens", INT),
+        ("record", TEXT),
     ),
     REJECTED_LINES: (
         ("file", TEXT),
@@ -156,10 +192,39 @@ TABLES: Final[dict[str, Columns]] = {
         ("class", TEXT),
         ("reason", TEXT),
         ("sample", TEXT),
+        ("lost_lines", INT),
     ),
     CLASS_COUNTS: (("file", TEXT), ("class", TEXT), ("lines", INT)),
-    FILES: (("file", TEXT), ("bytes", INT), ("lines", INT), ("problem", TEXT)),
+    FILES: (
+        ("file", TEXT),
+        ("bytes", INT),
+        ("lines", INT),
+        ("problem", TEXT),
+        ("wrapper", TEXT),
+        ("pending_bytes", INT),
+        ("can_go_on", BOOL),
+    ),
 }
+
+_OWNED: Final = frozenset(
+    table for table, columns in TABLES.items() if columns[-len(OWNER) :] == OWNER
+)
+
+
+def with_process(table: str, row: Row, host_name: str | None, process_pid: int | None) -> Row:
+    """Return a row whose owner is told by what stood before it on the line.
+
+    A record that names its instance or its process itself is left as it is.
+    """
+    if table not in _OWNED:
+        return row
+    *fields, instance, service, instance_id, server, type_, run, host, pid, boot = row
+    if instance_id is not None or pid is not None:
+        return row
+    host = host_name if host is None else host
+    instance = f"{instance}#{host_name or ''}#{'' if process_pid is None else process_pid}"
+    return (*fields, instance, service, instance_id, server, type_, run, host, process_pid, boot)
+
 
 BATCH_ROWS: Final = 32_768
 
@@ -188,12 +253,23 @@ class Batches:
             if rows:
                 yield name, self._take(name)
 
+    def rows(self) -> Iterator[tuple[str, list[Row]]]:
+        """Take out whatever is there, as it is."""
+        for name, rows in self._rows.items():
+            if rows:
+                self._rows[name] = []
+                yield name, rows
+
     def _take(self, name: str) -> pa.Table:
         rows = self._rows[name]
         self._rows[name] = []
-        columns = TABLES[name]
-        arrays = [
-            pa.array(values, type=type_)
-            for values, (_, type_) in zip(zip(*rows, strict=True), columns, strict=True)
-        ]
-        return pa.Table.from_arrays(arrays, names=[column for column, _ in columns])
+        return arrow(TABLES[name], rows)
+
+
+def arrow(columns: Columns, rows: Sequence[Row]) -> pa.Table:
+    """Return rows, of which there is at least one, as an Arrow table."""
+    arrays = [
+        pa.array(values, type=type_)
+        for values, (_, type_) in zip(zip(*rows, strict=True), columns, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, names=[column for column, _ in columns])

@@ -1,8 +1,7 @@
-"""A physical line taken apart: its prefixes, and the JSON objects in it.
+"""A line taken apart: the JSON objects in it, and what lies between them.
 
-NeMo Gym puts `(server name) ` before each line, several times when two writers' buffers met.
-Terminals add colours, progress bars end in a carriage return, and two writers on one pipe cut
-each other's records: whatever is whole in such a line is found, whatever is not is named.
+Progress bars end in a carriage return, and two writers on one pipe cut each other's records:
+whatever is whole in such a line is found, whatever is not is named.
 """
 
 import re
@@ -11,32 +10,20 @@ from typing import Final
 
 from reconstruct.intake.json_text import Json, NotJson, decode_prefix
 
-__all__ = ["MAX_OBJECTS", "Pieces", "take_apart", "without_prefixes"]
+__all__ = ["MAX_OBJECTS", "Pieces", "take_apart"]
 
-_PREFIXES: Final = re.compile(rb"(?:\(([^()\r\n]{1,200})\) )+")
-_ESCAPES: Final = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+_NAME_BEFORE: Final = re.compile(r"\(([^()\r\n]{1,200})\) \Z")
+_NAME_CHARACTERS: Final = 203
 _OBJECT_START: Final = re.compile(r"\{\s*\"")
 _MARK: Final = re.compile(
     r"""["'](?:record_type|trace_id|span_id|parent_span_id|start_time_unix_nano|"""
-    r"""end_time_unix_nano|resource_metrics|service\.name|service\.instance\.id)["']\s*:"""
+    r"""end_time_unix_nano|resource_metrics|service\.name|service\.instance\.id|"""
+    r"""traceId|spanId|startTimeUnixNano|resourceSpans|resourceLogs|resourceMetrics)\\*["']\s*:"""
     r"""|["'](?:resource|attributes|context|status|scope)["']\s*:\s*\Z"""
 )
 """A quoted key that only records have, or one of theirs just before a whole object: text with
-one is a piece of a record, not prose."""
+one is a piece of a record, not prose. Backslashes: the record was text in another object."""
 MAX_OBJECTS: Final = 10_000
-
-
-def without_prefixes(line: bytes) -> tuple[bytes, str | None]:
-    """Take colours and `(name) ` prefixes off; return the rest and the name nearest to it.
-
-    Indentation behind the prefixes stays: records over several lines need it.
-    """
-    if b"\x1b" in line:
-        line = _ESCAPES.sub(b"", line)
-    match = _PREFIXES.match(line)
-    if match is None:
-        return line, None
-    return line[match.end() :], match[1].decode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +31,8 @@ class Pieces:
     """What a line that is not simply one JSON value is made of."""
 
     objects: tuple[dict[str, Json], ...]
+    names: tuple[str | None, ...]
+    """Of each object the `(name) ` right before it, where several writers' lines met."""
     is_alone: bool
     """There is one object and nothing else."""
     has_damage: bool
@@ -83,8 +72,14 @@ def take_apart(line: bytes) -> Pieces:
     between.append(text[begin:])
     return Pieces(
         objects=tuple(objects),
+        names=tuple(_name_before(text) for text in between[:-1]),
         is_alone=len(objects) == 1 and not any(piece.strip() for piece in between),
         has_damage=any(_MARK.search(piece) for piece in between),
         is_utf8=is_utf8,
         reason=reason,
     )
+
+
+def _name_before(text: str) -> str | None:
+    match = _NAME_BEFORE.search(text[-_NAME_CHARACTERS:])
+    return None if match is None else match[1]

@@ -19,12 +19,12 @@ ranked_span AS (
         line,
         byte_offset,
         recovered,
-        row_number() OVER copies AS nth,
-        first_value(rowid) OVER copies AS kept_row_id,
-        first_value(file || ':' || line) OVER copies AS kept_place
+        row_number() OVER span_copies AS nth,
+        first_value(rowid) OVER span_copies AS kept_row_id,
+        first_value(file || ':' || line) OVER span_copies AS kept_place
     FROM _span_lines
     SEMI JOIN repeated_span USING (trace_id, span_id, record_type)
-    WINDOW copies AS (
+    WINDOW span_copies AS (
         PARTITION BY
             trace_id,
             span_id,
@@ -55,12 +55,12 @@ ranked_other AS (
         line,
         byte_offset,
         recovered,
-        row_number() OVER copies AS nth,
-        first_value(rowid) OVER copies AS kept_row_id,
-        first_value(file || ':' || line) OVER copies AS kept_place
+        row_number() OVER log_copies AS nth,
+        first_value(rowid) OVER log_copies AS kept_row_id,
+        first_value(file || ':' || line) OVER log_copies AS kept_place
     FROM _log_lines
     WHERE seq IS NOT NULL
-    WINDOW copies AS (
+    WINDOW log_copies AS (
         PARTITION BY instance, seq, time_unix_nano, body::VARCHAR, attributes::VARCHAR
         ORDER BY file, line, byte_offset, rowid
     )
@@ -72,12 +72,12 @@ ranked_other AS (
         line,
         byte_offset,
         recovered,
-        row_number() OVER copies,
-        first_value(rowid) OVER copies,
-        first_value(file || ':' || line) OVER copies
+        row_number() OVER metric_copies,
+        first_value(rowid) OVER metric_copies,
+        first_value(file || ':' || line) OVER metric_copies
     FROM _metric_lines
     WHERE seq IS NOT NULL
-    WINDOW copies AS (
+    WINDOW metric_copies AS (
         PARTITION BY instance, seq, time_unix_nano, name, attributes::VARCHAR
         ORDER BY file, line, byte_offset, rowid
     )
@@ -89,12 +89,12 @@ ranked_other AS (
         line,
         byte_offset,
         recovered,
-        row_number() OVER copies,
-        first_value(rowid) OVER copies,
-        first_value(file || ':' || line) OVER copies
+        row_number() OVER process_copies,
+        first_value(rowid) OVER process_copies,
+        first_value(file || ':' || line) OVER process_copies
     FROM _process_lines
     WHERE seq IS NOT NULL
-    WINDOW copies AS (
+    WINDOW process_copies AS (
         PARTITION BY instance, seq, time_unix_nano, state
         ORDER BY file, line, byte_offset, rowid
     )

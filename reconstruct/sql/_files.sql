@@ -4,7 +4,10 @@ CREATE TABLE _files (
     file VARCHAR,
     bytes BIGINT,
     lines BIGINT,
-    problem VARCHAR
+    problem VARCHAR,
+    wrapper VARCHAR,
+    pending_bytes BIGINT,
+    can_go_on BOOLEAN
 );
 
 COMMENT ON TABLE _files IS 'One row is a file that was read.';

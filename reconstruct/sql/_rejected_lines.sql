@@ -6,7 +6,8 @@ CREATE TABLE _rejected_lines (
     byte_offset BIGINT,
     class VARCHAR,
     reason VARCHAR,
-    sample VARCHAR
+    sample VARCHAR,
+    lost_lines BIGINT
 );
 
 COMMENT ON TABLE _rejected_lines IS 'One row is a physical line that is no clean record.';

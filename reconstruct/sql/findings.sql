@@ -222,7 +222,49 @@ SELECT
     message,
     hint,
     evidence
-FROM _finding_damaged_file;
+FROM _finding_deduplicated
+UNION ALL
+SELECT
+    code,
+    severity,
+    run_id,
+    trace_id,
+    span_id,
+    file,
+    line,
+    place,
+    message,
+    hint,
+    evidence
+FROM _finding_js_console
+UNION ALL
+SELECT
+    code,
+    severity,
+    run_id,
+    trace_id,
+    span_id,
+    file,
+    line,
+    place,
+    message,
+    hint,
+    evidence
+FROM _finding_damaged_file
+UNION ALL
+SELECT
+    code,
+    severity,
+    run_id,
+    trace_id,
+    span_id,
+    file,
+    line,
+    place,
+    message,
+    hint,
+    evidence
+FROM _finding_shared_id;
 
 COMMENT ON VIEW findings IS 'One row is a finding: something broken, or worth a look, and where.';
 COMMENT ON COLUMN findings.code IS 'Kind of finding: the name of its file in findings/.';

@@ -6,7 +6,8 @@ SELECT
     byte_offset,
     class,
     reason,
-    sample
+    sample,
+    lost_lines
 FROM _rejected_lines
 UNION ALL
 SELECT
@@ -15,7 +16,8 @@ SELECT
     byte_offset,
     'duplicate',
     'the same record as ' || kept_place,
-    ''
+    '',
+    NULL
 FROM _duplicate_lines
 WHERE NOT recovered;
 
@@ -26,3 +28,4 @@ COMMENT ON COLUMN rejected_lines.byte_offset IS 'Where the line begins, bytes fr
 COMMENT ON COLUMN rejected_lines.class IS 'As in line_classes.';
 COMMENT ON COLUMN rejected_lines.reason IS 'Why it is no clean record.';
 COMMENT ON COLUMN rejected_lines.sample IS 'Its first characters; … where it was cut.';
+COMMENT ON COLUMN rejected_lines.lost_lines IS 'So many lines like it were left out by what wrapped it: Ray prints one of several lines that are alike. Null: none.';

@@ -2,91 +2,12 @@
 --
 -- A span_start line counts only while no span line has the same ids. Equal copies are one row;
 -- different contents under one id are rows of their own, numbered by `occurrence`.
-CREATE TABLE spans AS
-WITH
-copy_count AS (
-    SELECT
-        kept_row_id,
-        count(*) AS copies
-    FROM _duplicate_lines
-    WHERE class IN ('span', 'span_start')
-    GROUP BY kept_row_id
-),
-span_line AS (
-    SELECT
-        line.rowid AS row_id,
-        line.file,
-        line.line,
-        line.record_type,
-        line.trace_id,
-        line.span_id,
-        line.parent_span_id,
-        line.name,
-        line.kind,
-        line.start_time_unix_nano,
-        line.end_time_unix_nano,
-        line.flags,
-        line.trace_state,
-        line.status_code,
-        line.status_message,
-        line.attributes,
-        line.events,
-        line.links,
-        line.dropped_attributes_count,
-        line.dropped_events_count,
-        line.dropped_links_count,
-        line.scope_name,
-        line.scope_version,
-        line.rollout_id,
-        line.resource,
-        line.instance
-    FROM _span_lines AS line
-    WHERE line.rowid NOT IN (
-        SELECT row_id
-        FROM _duplicate_lines
-        WHERE class IN ('span', 'span_start')
-    )
-),
-open_start AS (
-    SELECT
-        trace_id,
-        span_id
-    FROM _span_lines
-    GROUP BY trace_id, span_id
-    HAVING count(*) FILTER (record_type = 'span') = 0
-),
-collision AS (
-    SELECT
-        trace_id,
-        span_id,
-        record_type
-    FROM span_line
-    GROUP BY trace_id, span_id, record_type
-    HAVING count(*) > 1
-),
-occurrence AS (
-    SELECT
-        row_id,
-        row_number() OVER (
-            PARTITION BY trace_id, span_id, record_type
-            ORDER BY
-                start_time_unix_nano,
-                end_time_unix_nano,
-                name,
-                instance,
-                parent_span_id,
-                attributes::VARCHAR,
-                file,
-                line,
-                row_id
-        ) AS nth
-    FROM span_line
-    SEMI JOIN collision USING (trace_id, span_id, record_type)
-)
+CREATE VIEW spans AS
 SELECT
     span.trace_id,
     span.span_id,
-    span.parent_span_id,
+    CASE WHEN odd.has_other_parent THEN odd.parent_span_id ELSE span.parent_span_id END
+        AS parent_span_id,
     span.name,
     span.kind,
     CASE
@@ -125,18 +46,17 @@ SELECT
     coalesce(span.dropped_events_count, 0) AS dropped_events_count,
     coalesce(span.dropped_links_count, 0) AS dropped_links_count,
     span.instance,
-    coalesce(copy.copies, 0) AS duplicates,
-    coalesce(occurrence.nth, 1) AS occurrence,
+    coalesce(odd.copies, 0) AS duplicates,
+    coalesce(odd.occurrence, 1) AS occurrence,
     span.file,
-    span.line
-FROM span_line AS span
+    span.line,
+    span.rowid AS rowid
+FROM _span_lines AS span
 JOIN instances AS owner USING (instance)
-LEFT JOIN copy_count AS copy ON copy.kept_row_id = span.row_id
-LEFT JOIN occurrence USING (row_id)
-LEFT JOIN open_start AS open ON open.trace_id = span.trace_id AND open.span_id = span.span_id
-WHERE span.record_type = 'span' OR open.span_id IS NOT NULL;
+LEFT JOIN _odd_spans AS odd ON odd.row_id = span.rowid
+WHERE odd.is_left_out IS NOT TRUE;
 
-COMMENT ON TABLE spans IS 'One row is a span, finished or not.';
+COMMENT ON VIEW spans IS 'One row is a span, finished or not.';
 COMMENT ON COLUMN spans.trace_id IS '32 lower-case hex digits.';
 COMMENT ON COLUMN spans.span_id IS '16 lower-case hex digits.';
 COMMENT ON COLUMN spans.parent_span_id IS '16 lower-case hex digits; null is a root.';
@@ -173,3 +93,4 @@ COMMENT ON COLUMN spans.duplicates IS 'Further equal copies of this record in th
 COMMENT ON COLUMN spans.occurrence IS '1; 2 and more for further contents under the same ids.';
 COMMENT ON COLUMN spans.file IS 'File the record lies in.';
 COMMENT ON COLUMN spans.line IS 'Physical line in that file, from 1.';
+COMMENT ON COLUMN spans.rowid IS 'Number of its line among all span lines: what _edges.node refers to.';

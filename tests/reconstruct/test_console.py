@@ -125,7 +125,7 @@ def test_records_are_the_same_data_in_every_format():
     assert list(csv.reader(io.StringIO(written["csv"]))) == [
         ["name", "n", "n_2"],
         ["a,b", str(2**60), ""],
-        ["=c\x1b", "1.0", '{"k":true}'],
+        ["'=c\x1b", "1.0", '{"k":true}'],
     ]
     assert written["table"].splitlines()[0].split() == ["name", "n", "n_2"]
 

@@ -1,13 +1,17 @@
 """What formats have in common: a record, checked ids and numbers, the columns of its owner."""
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from gymlog import semconv
 from gymlog.record import SPAN_KINDS, STATUS_CODES
+from reconstruct.intake import tables
 from reconstruct.intake.json_text import Json, encode
 from reconstruct.intake.ledger import LineClass
 from reconstruct.intake.tables import Row
+from reconstruct.intake.times import to_unix_nano
 
 __all__ = [
     "ZERO_SPAN",
@@ -17,22 +21,29 @@ __all__ = [
     "boolean",
     "float64",
     "int64",
+    "items",
     "json_list",
     "json_object",
     "json_value",
     "kind",
+    "listed",
+    "main_class",
     "members",
+    "microseconds",
     "owner",
     "parent_span_id",
     "required_text",
     "required_time",
     "rollout_id",
+    "shown",
     "span_id",
     "status_code",
     "text",
+    "time",
     "trace_id",
 ]
 
+_NAMED_PROBLEMS: Final = 3
 _HEX: Final = re.compile(r"[0-9a-f]+")
 _INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
 _INT64_MAX: Final = 2**63 - 1
@@ -48,10 +59,39 @@ class InvalidRecordError(ValueError):
 
 
 class Record(NamedTuple):
-    """One recognised object: its line's class and its rows, each without the place columns."""
+    """What was recognised in one value: its line's class and its rows, without the place columns.
+
+    `problems` names each part of the value that could not be read; the line is no clean one then.
+    """
 
     line_class: LineClass
     rows: tuple[tuple[str, Row], ...]
+    problems: tuple[str, ...] = ()
+
+    @property
+    def record_count(self) -> int:
+        """How many records it holds; a note beside a span is none."""
+        return sum(table != tables.SHARED_SPAN_LINES for table, _ in self.rows)
+
+    @property
+    def what_is_missing(self) -> str:
+        """The problems in one sentence."""
+        count = self.record_count
+        return f"{count} record{'s' if count != 1 else ''} read; not read: {listed(self.problems)}"
+
+
+def listed(problems: Sequence[str]) -> str:
+    """Name the first problems, and how many more there are."""
+    more = len(problems) - _NAMED_PROBLEMS
+    named = "; ".join(problems[:_NAMED_PROBLEMS])
+    return f"{named}; and {more} more" if more > 0 else named
+
+
+def main_class(records: Counter[LineClass]) -> LineClass:
+    """Return what a line has most of; where that is several, the first of `LineClass`: spans."""
+    if len(records) == 1:
+        return next(iter(records))
+    return max((each for each in LineClass if each in records), key=records.__getitem__)
 
 
 def trace_id(value: Json) -> str:
@@ -60,7 +100,7 @@ def trace_id(value: Json) -> str:
     if len(text) == 16:
         text = ZERO_SPAN + text
     if len(text) != 32 or text == ZERO_TRACE:
-        raise InvalidRecordError(f"trace_id is not 32 hex digits: {_shown(value)}")
+        raise InvalidRecordError(f"trace_id is not 32 hex digits: {shown(value)}")
     return text
 
 
@@ -68,7 +108,7 @@ def span_id(value: Json, field: str = "span_id") -> str:
     """Return 16 lower-case hex digits."""
     text = _hex(value)
     if len(text) != 16 or text == ZERO_SPAN:
-        raise InvalidRecordError(f"{field} is not 16 hex digits: {_shown(value)}")
+        raise InvalidRecordError(f"{field} is not 16 hex digits: {shown(value)}")
     return text
 
 
@@ -89,7 +129,8 @@ def _hex(value: Json) -> str:
     return text if _HEX.fullmatch(text) is not None else ""
 
 
-def _shown(value: Json) -> str:
+def shown(value: Json) -> str:
+    """Write a value for a sentence, cut where it is long."""
     text = encode(value)
     return text if len(text) <= 60 else text[:59] + "…"
 
@@ -97,7 +138,7 @@ def _shown(value: Json) -> str:
 def required_text(value: Json, field: str) -> str:
     """Return `value`, which must be text."""
     if not isinstance(value, str):
-        raise InvalidRecordError(f"{field} is missing or not text: {_shown(value)}")
+        raise InvalidRecordError(f"{field} is missing or not text: {shown(value)}")
     return value
 
 
@@ -106,6 +147,27 @@ def required_time(value: int | None, field: str) -> int:
     if value is None:
         raise InvalidRecordError(f"{field} is missing or not a time")
     return value
+
+
+def time(value: Json, field: str) -> int:
+    """Return ns since 1970 of ISO text or an epoch number, see `intake.times`."""
+    nano = to_unix_nano(value)
+    if nano is None:
+        raise InvalidRecordError(
+            f"{field} is missing"
+            if value is None
+            else f"{field} is neither ISO text nor an epoch number of s, ms, µs or ns between 1990 "
+            f"and 2100: {shown(value)}"
+        )
+    return nano
+
+
+def microseconds(value: Json, field: str) -> int:
+    """Return ns of a whole number of µs, which must not be negative."""
+    number = int64(value)
+    if number is None or not 0 <= number <= _INT64_MAX // 1000:
+        raise InvalidRecordError(f"{field} is missing or not µs: {shown(value)}")
+    return number * 1000
 
 
 def text(value: Json) -> str | None:
@@ -161,6 +223,11 @@ def json_list(value: Json) -> str | None:
 def members(value: Json) -> dict[str, Json]:
     """Return an object as it is; anything else is an empty one."""
     return value if isinstance(value, dict) else {}
+
+
+def items(value: Json) -> list[Json]:
+    """Return a list as it is; anything else is an empty one."""
+    return value if isinstance(value, list) else []
 
 
 def kind(value: Json) -> str:

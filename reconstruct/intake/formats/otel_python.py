@@ -98,6 +98,8 @@ def _link(value: Json) -> dict[str, Json]:
 def _log(value: dict[str, Json], server_hint: str | None) -> Record:
     get = value.get
     attributes = fields.members(get("attributes"))
+    if get("event_name"):
+        attributes = attributes | {"event.name": get("event_name")}
     time = to_unix_nano(get("timestamp"))
     if time is None:
         time = to_unix_nano(get("observed_timestamp"))

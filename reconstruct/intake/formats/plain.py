@@ -9,7 +9,6 @@ from reconstruct.intake.formats import fields
 from reconstruct.intake.formats.fields import Record
 from reconstruct.intake.json_text import Json
 from reconstruct.intake.ledger import LineClass
-from reconstruct.intake.times import to_unix_nano
 
 __all__ = ["recognise"]
 
@@ -32,8 +31,8 @@ def recognise(value: dict[str, Json], server_hint: str | None) -> Record | None:
     attributes = fields.members(get("attributes"))
     code = status.get("code", status.get("status_code"))
     message = status.get("message", status.get("description"))
-    start = fields.required_time(to_unix_nano(value[start_field]), start_field)
-    end = None if is_start else fields.required_time(to_unix_nano(end_time), "end_time")
+    start = fields.time(value[start_field], start_field)
+    end = None if is_start else fields.time(end_time, "end_time")
     row = (
         "span_start" if is_start else "span",
         None,

@@ -25,8 +25,8 @@ pending AS (
         start_time_unix_nano + coalesce(open_ns, duration_ns) AS seen_until_unix_nano
     FROM spans
     WHERE state <> 'finished'
-        OR attributes->>'gymlog.unfinished' = 'true'
-        OR attributes->>'gymlog.cancelled' = 'true'
+        OR (attributes->>'gymlog.unfinished') = 'true'
+        OR (attributes->>'gymlog.cancelled') = 'true'
 ),
 deepest AS (
     SELECT

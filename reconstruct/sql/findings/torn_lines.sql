@@ -8,9 +8,11 @@ WITH damaged AS (
         line,
         class,
         reason,
-        class <> 'recovered' OR contains(reason, 'not whole') AS has_loss
+        contains(reason, 'not read') AS is_partly_read,
+        class <> 'recovered' OR is_partly_read OR contains(reason, 'not whole') AS has_loss
     FROM _rejected_lines
-    WHERE class IN ('torn', 'invalid', 'recovered')
+    WHERE class IN ('torn', 'invalid', 'oversize')
+        OR (class = 'recovered' AND lost_lines IS NULL)
 )
 SELECT
     'torn_lines' AS code,
@@ -24,10 +26,13 @@ SELECT
     count(*) || CASE WHEN count(*) = 1 THEN ' line of ' ELSE ' lines of ' END || file || CASE class
         WHEN 'torn' THEN ' hold pieces of records that are not whole'
         WHEN 'invalid' THEN ' hold records that break their format'
+        WHEN 'oversize' THEN ' are too long to be read'
         ELSE ' hold records among other things; what is whole was read'
     END || ', first at line ' || min(line) || ': ' || arg_min(reason, line) AS message,
     CASE
-        WHEN class = 'invalid' THEN '`reconstruct lines` shows them; the writer does not keep to the format'
+        WHEN class = 'invalid' OR bool_and(is_partly_read) THEN '`reconstruct lines` shows them; the writer does not keep to the format'
+        WHEN class = 'oversize' THEN 'a file without line feeds, or no log at all; `reconstruct lines` shows how they begin'
+        WHEN bool_and(starts_with(reason, 'a record; ')) THEN 'what carried the lines changed them; `reconstruct lines` shows how'
         ELSE 'several writers share one file or pipe; let each process write to a file of its own'
     END AS hint,
     json_object('lines', count(*), 'class', class, 'first_lines', list(line ORDER BY line)[:10])

@@ -46,7 +46,7 @@ SELECT
 FROM spans AS span
 JOIN instances AS owner USING (instance)
 WHERE span.state <> 'finished'
-    OR span.attributes->>'gymlog.unfinished' = 'true'
-    OR span.attributes->>'nemo.span.truncated' = 'true';
+    OR (span.attributes->>'gymlog.unfinished') = 'true'
+    OR (span.attributes->>'nemo.span.truncated') = 'true';
 
 COMMENT ON VIEW _finding_unfinished IS 'One row is a span that began and has no end of its own.';

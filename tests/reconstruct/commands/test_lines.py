@@ -52,3 +52,58 @@ def test_lines_of_a_class_are_listed_on_demand(logs, run):
     done = run("lines", "logs", "--class", "text", "--json", "--limit", "1")
     assert [(row["place"], row["sample"]) for row in done.json] == [("logs/model.log:6", "first")]
     assert done.err == "… 1 more text line; --limit 0 shows all\n"
+
+
+def test_what_the_files_are_wrapped_in_is_shown(logs, run):
+    """A column appears when a file is; what most of its lines are in counts."""
+    path = logs["model"].path
+    lines = path.read_text().splitlines()
+    path.write_text("".join(f"2025-06-15T15:06:40Z stdout F (x) {line}\n" for line in lines))
+    done = run("lines", "logs")
+    assert done.out.splitlines()[:4] == [
+        "FILE             WRAPPER    LINES  SPAN  PROCESS",
+        "logs/agent.log   -              5     3        2",
+        "logs/driver.log  -              5     3        2",
+        "logs/model.log   cri > gym      5     3        2",
+    ]
+    rows = run("lines", "logs", "--json").json
+    assert {(row["file"], row["wrapper"]) for row in rows} == {
+        ("logs/agent.log", None),
+        ("logs/driver.log", None),
+        ("logs/model.log", "cri > gym"),
+    }
+
+
+def test_a_wrapper_is_forced(logs, run):
+    """The only one that is looked for, or none at all."""
+    path = logs["model"].path
+    path.write_text("".join(f"(x) {line}\n" for line in path.read_text().splitlines()))
+    assert "recovered" not in run("lines", "logs").out.lower()
+    assert "recovered" not in run("lines", "logs", "--wrapper", "gym").out.lower()
+    assert run("lines", "logs", "--wrapper", "none", "--strict").code == 1
+    done = run("summary", "logs", "--wrapper", "dokcer")
+    assert done.code == 2
+    assert "did you mean 'docker'?" in done.err
+    assert "kubectl" in done.err
+
+
+def test_strict_says_what_is_damaged_and_where(logs, run):
+    """Each line once with its place, class and reason, however few are shown; then how many."""
+    logs["model"].write('{"record_type":"span","seq":98\n{"trace_id":1,"record_type":"span"}\n')
+    logs["agent"].write("(x) {}{'trace_id': 1}\n")
+    done = run("lines", "logs", "--strict", "--class", "text")
+    assert done.code == 1
+    torn = "torn: a record that is not whole"
+    assert done.err.splitlines()[-4:-1] == [
+        f"logs/agent.log:6: {torn}: no JSON object in it",
+        f"logs/model.log:6: {torn}: expecting ',' delimiter at character 30",
+        "logs/model.log:7: invalid: end_time_unix_nano is missing or not ns since 1970",
+    ]
+    assert done.err.splitlines()[-1] == "damaged: 2 torn, 1 invalid"
+    done = run("lines", "logs", "--strict", "--json", "--limit", "1")
+    assert [row["class"] for row in done.json if row["class"] in DAMAGE] == [
+        "torn",
+        "invalid",
+        "torn",
+    ]
+    assert done.err.splitlines()[1] == "… 2 more damaged lines; --limit 0 shows all"

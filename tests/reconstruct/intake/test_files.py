@@ -1,112 +1,155 @@
-"""Which files are read, each once, and their lines."""
+"""What becomes of odd files: their lines are accounted for, and their problems are told."""
 
 import gzip
-import io
-import sys
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from reconstruct.errors import InputError
-from reconstruct.intake import files
-from reconstruct.intake.files import Lines, LogFile
+from reconstruct.cli import main
+from reconstruct.engine import Engine
+from reconstruct.intake import files, reader, tables
 
 
-def names(*paths: str | Path) -> list[str]:
-    return [Path(file.name).name for file in files.find([str(path) for path in paths])]
+def read(found: list[files.LogFile]) -> dict[str, list[dict[str, Any]]]:
+    """Read files into rows of each base table."""
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in tables.TABLES}
+    for name, batch in reader.read(found):
+        rows[name].extend(batch.to_pylist())
+    return rows
 
 
-def test_a_folder_is_every_log_below_it(tmp_path: Path) -> None:
-    """Hidden files, hidden folders and files that are no text by name are left out."""
-    for name in ("b.log", "a.out", "run.log.1", "odd name", "deep/er/c.jsonl", "x.log.gz"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    for name in (".hidden.log", ".store/d.log", "data.parquet", "plot.PNG"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    assert names(tmp_path) == ["a.out", "b.log", "odd name", "run.log.1", "x.log.gz", "c.jsonl"]
+@pytest.fixture
+def spans(logs: Any) -> list[bytes]:
+    """The lines of twenty spans."""
+    for number in range(20):
+        logs.span(f"s{number}")
+    return [f"{line}\n".encode() for line in logs.files["a.log"]]
 
 
-def test_globs(tmp_path: Path) -> None:
-    """`*`, `?`, `[…]` and `**` work; a file with a glob's characters in its name is itself."""
-    for name in ("a1.log", "a2.log", "b1.log", "deep/a3.log", "odd[1].log"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    assert names(tmp_path / "a*.log") == ["a1.log", "a2.log"]
-    assert names(tmp_path / "?1.log") == ["a1.log", "b1.log"]
-    assert names(tmp_path / "[ab]1.log") == ["a1.log", "b1.log"]
-    assert names(tmp_path / "**" / "a*.log") == ["a1.log", "a2.log", "a3.log"]
-    assert names(tmp_path / "odd[1].log") == ["odd[1].log"]
+def test_a_damaged_file_of_a_set_costs_no_other(tmp_path: Path, spans: list[bytes]) -> None:
+    """Cut, empty and joined archives beside a log: what is whole is read, the cut is a finding."""
+    text = b"".join(spans)
+    cut = gzip.compress(text)[:-40]
+    for name, data in {
+        "plain.log": text,
+        "good.log.gz": gzip.compress(text.replace(b'"seq":', b'"seq":1')),
+        "joined.log.gz": gzip.compress(b"one\ntw") + gzip.compress(b"o\n"),
+        "empty.log.gz": gzip.compress(b""),
+        "zero.log.gz": b"",
+        "cut.log.gz": cut,
+    }.items():
+        (tmp_path / name).write_bytes(data)
+    with Engine.read([str(tmp_path)]) as engine:
+        lines = engine.rows("SELECT file, sum(lines)::INT AS n FROM line_classes GROUP BY file")
+        findings = engine.rows("SELECT file, message FROM findings WHERE code = 'damaged_file'")
+        names = [row["file"] for row in engine.rows("SELECT file FROM _files ORDER BY file")]
+    counted = {Path(row["file"]).name: row["n"] for row in lines}
+    whole = counted.pop("cut.log.gz")
+    assert 0 < whole <= 20
+    assert counted == {"plain.log": 20, "good.log.gz": 20, "joined.log.gz": 2}
+    assert len(names) == 6
+    (finding,) = findings
+    assert Path(finding["file"]).name == "cut.log.gz"
+    assert f"after {whole} lines: gzip data ends early" in finding["message"]
 
 
-def test_a_file_reached_twice_is_read_once(tmp_path: Path) -> None:
-    """By name, by folder, by link: one file."""
+def test_a_copy_of_a_log_adds_nothing(tmp_path: Path, spans: list[bytes]) -> None:
+    """A rotation that copies leaves the same lines in two files: duplicates."""
+    for name in ("a.log", "a.log.1"):
+        (tmp_path / name).write_bytes(b"".join(spans))
+    with Engine.read([str(tmp_path)]) as engine:
+        counts = engine.rows("SELECT class, sum(lines)::INT AS n FROM line_classes GROUP BY class")
+        (row,) = engine.rows("SELECT count(*) AS n FROM spans")
+    assert {row["class"]: row["n"] for row in counts} == {"span": 20, "duplicate": 20}
+    assert row["n"] == 20
+
+
+def test_a_hole_before_a_record_is_told(tmp_path: Path, spans: list[bytes]) -> None:
+    """The record is there, where it lies, and the line is none that was whole."""
     log = tmp_path / "a.log"
-    log.touch()
-    (tmp_path / "link.log").symlink_to(log)
-    (tmp_path / "loop").symlink_to(tmp_path)
-    assert names(log, tmp_path, log) == ["a.log"]
+    log.write_bytes(bytes(5_000) + spans[0] + spans[1])
+    rows = read(files.find([str(log)]))
+    assert [(row["line"], row["byte_offset"]) for row in rows[tables.SPAN_LINES]] == [
+        (1, 0),
+        (2, 5_000 + len(spans[0])),
+    ]
+    (rejected,) = rows[tables.REJECTED_LINES]
+    assert rejected["class"] == "recovered"
+    assert "NUL bytes" in rejected["reason"]
+    assert {row["class"]: row["lines"] for row in rows[tables.CLASS_COUNTS]} == {
+        "recovered": 1,
+        "span": 1,
+    }
 
 
-@pytest.mark.parametrize("path", ["none.log", "no*.log", "missing/deep.log"])
-def test_nothing_found_says_where_it_looked(tmp_path: Path, path: str) -> None:
-    """The error names what was asked for, the folder looked in and what to pass."""
-    with pytest.raises(InputError, match="pass a folder, a glob or '-' for stdin") as error:
-        files.find([str(tmp_path / path)])
-    assert f"no log files match '{tmp_path / path}' (looked in {tmp_path})" in str(error.value)
+def test_a_line_that_is_being_written_is_left_for_the_next_time(
+    tmp_path: Path, spans: list[bytes]
+) -> None:
+    """It is no torn line; how long it is so far is known. Reading on begins where it does."""
+    log = tmp_path / "a.log"
+    log.write_bytes(spans[0])
+    (file,) = files.find([str(log)])
+    with log.open("ab") as writer:
+        writer.write(spans[1][:100])
+    rows = read([file])
+    (status,) = rows[tables.FILES]
+    assert (status["lines"], status["bytes"], status["pending_bytes"]) == (1, len(spans[0]), 100)
+    assert [row["class"] for row in rows[tables.CLASS_COUNTS]] == ["span"]
+    with log.open("ab") as writer:
+        writer.write(spans[1][100:])
+    rest = files.LogFile(str(log), 0, start_offset=status["bytes"], start_line=status["lines"])
+    rows = read([rest])
+    assert [(row["line"], row["byte_offset"]) for row in rows[tables.SPAN_LINES]] == [
+        (2, len(spans[0]))
+    ]
 
 
-def test_no_path_at_all() -> None:
-    """An empty list is an error of the input, too."""
-    with pytest.raises(InputError, match="nothing to read"):
-        files.find([])
+def test_a_file_that_vanished_is_a_problem_of_its_own(tmp_path: Path, spans: list[bytes]) -> None:
+    """The others are read."""
+    for name in ("a.log", "b.log"):
+        (tmp_path / name).write_bytes(spans[0])
+    found = files.find([str(tmp_path)])
+    (tmp_path / "a.log").unlink()
+    rows = read(found)
+    assert [(row["lines"], row["problem"]) for row in rows[tables.FILES]] == [
+        (0, "cannot be read: No such file or directory"),
+        (1, None),
+    ]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.binary(max_size=300), packed=st.booleans())
-def test_lines_put_together_are_the_file(tmp_path: Path, data: bytes, packed: bool) -> None:
-    """No byte is lost or added, plain or gzip; every line but the last ends in a line feed."""
-    path = tmp_path / "any"
-    path.write_bytes(gzip.compress(data) if packed else data)
-    lines = list(Lines(LogFile(str(path), 0)))
-    if packed or not data.startswith(b"\x1f\x8b"):
-        assert b"".join(lines) == data
-        assert all(line.endswith(b"\n") and line.count(b"\n") == 1 for line in lines[:-1])
+def test_odd_names_reach_sql_and_the_terminal(
+    tmp_path: Path, spans: list[bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As text that no terminal obeys; each file keeps a name of its own."""
+    for name in (b"new\nline.log", b"\x1b[31mred.log", b"quo'te;--.log", b"\xff.log", rb"\xff.log"):
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_bytes(b"torn {\n" + spans[0])
+    with Engine.read([str(tmp_path)]) as engine:
+        counts = engine.rows("SELECT file, sum(lines)::INT AS n FROM line_classes GROUP BY file")
+    assert sorted(Path(row["file"]).name for row in counts) == [
+        "\x1b[31mred.log",
+        r"\xff.log",
+        r"\xff.log (2)",
+        "new\nline.log",
+        "quo'te;--.log",
+    ]
+    assert {row["n"] for row in counts} == {2}
+    for command in ("summary", "lines", "doctor"):
+        main([command, str(tmp_path)])
+        said = "".join(capsys.readouterr())
+        assert "\x1b" not in said
+    main(["lines", str(tmp_path)])
+    assert r"/new\nline.log " in capsys.readouterr().out
 
 
-def test_several_gzip_members(tmp_path: Path) -> None:
-    """Archives written one after the other are one file, whatever the name says."""
-    path = tmp_path / "a.log"
-    path.write_bytes(gzip.compress(b"one\ntw") + gzip.compress(b"o\nthree"))
-    assert list(Lines(LogFile(str(path), 0))) == [b"one\n", b"two\n", b"three"]
-
-
-def test_a_cut_archive_keeps_its_lines_and_is_named(tmp_path: Path) -> None:
-    """What was unpacked before the cut is read; the problem says what happened."""
-    path = tmp_path / "a.log.gz"
-    text = b"".join(b"line %d %d\n" % (number, number * 7919) for number in range(5_000))
-    path.write_bytes(gzip.compress(text)[:-2_000])
-    lines = Lines(LogFile(str(path), 0))
-    read = b"".join(lines)
-    assert read
-    assert text.startswith(read)
-    assert lines.problem is not None
-    assert "gzip data ends early" in lines.problem
-
-
-def test_a_file_that_vanished_is_named(tmp_path: Path) -> None:
-    """A file that cannot be opened gives no lines and a problem."""
-    lines = Lines(LogFile(str(tmp_path / "gone.log"), 0))
-    assert list(lines) == []
-    assert lines.problem == "cannot be read: No such file or directory"
-
-
-def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`-` is standard input, gzip or not."""
-    for data in (b"one\ntwo\n", gzip.compress(b"one\ntwo\n")):
-        stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(data)))
-        monkeypatch.setattr(sys, "stdin", stdin)
-        (file,) = files.find(["-"])
-        assert list(Lines(file)) == [b"one\n", b"two\n"]
+def test_what_was_left_out_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By `reconstruct lines`, a line for each reason."""
+    for name in ("a.log", "b.npy", "c.npy", "d.tar.gz"):
+        (tmp_path / name).touch()
+    assert main(["lines", str(tmp_path)]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said[:2] == [
+        f"left out 2 files, no text by its name (.npy): {tmp_path}/b.npy …",
+        f"left out 1 file, an archive of files (.tar); unpack it to read it: {tmp_path}/d.tar.gz",
+    ]

@@ -80,3 +80,9 @@ def test_any_bytes(line: bytes) -> None:
         json.loads(json_text.encode(value))
     except Rounded:
         json.loads(json_text.encode(json_text.decode_exactly(line)))
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_double_is_written_whatever_its_size(value: float) -> None:
+    """A large float that is meant as one is no integer that was rounded."""
+    assert json.loads(json_text.encode([json_text.double(value)])) == [value]

@@ -20,6 +20,12 @@ NOON = 1_748_779_200_000_000_000  # 2025-06-01T12:00:00Z
         ("2025-06-01T14:00:00.5+02:00", NOON + 500_000_000),
         ("2025-06-01 12:00:00,250", NOON + 250_000_000),
         ("2025-06-01T07:00:00-0500", NOON),
+        ("2025-06-01T14:00:00+02", NOON),
+        ("2025-06-01t12:00:00z", NOON),
+        ("2025-06-01 12:00:00 UTC", NOON),
+        ("2025-06-01 14:00:00.000000001 +0200", NOON + 1),
+        ("2025-06-01 12:00:00.312345678", NOON + 312_345_678),
+        ("1969-12-31T23:59:59.999999999Z", -1),
         ("2025-06-01T12:00:00.1234567891Z", NOON + 123_456_789),
         (NOON, NOON),
         (str(NOON), NOON),
@@ -46,6 +52,21 @@ def test_known_forms(value: object, nano: int) -> None:
         "2025-02-30T00:00:00Z",
         "2025-06-01T25:00:00Z",
         "9999-01-01T00:00:00Z",
+        "2025-06-01T12:00:00+24:00",
+        "2025-06-01T12:00:00+01:60",
+        "２０２５-06-01T12:00:00Z",
+        "-1748779200",
+        0,
+        5,
+        86_400,
+        600_000_000,
+        5_000_000_000,
+        10**12 // 2,
+        5 * 10**12,
+        5 * 10**15,
+        5 * 10**18,
+        -NOON,
+        12.5,
         float("nan"),
         float("inf"),
         [],
@@ -71,6 +92,20 @@ def test_every_instant_in_every_zone(moment: datetime, nano: int, minutes: int) 
     text = f"{aware:%Y-%m-%dT%H:%M:%S}.{nano:09d}{aware:%z}"
     seconds = int((aware - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds())
     assert to_unix_nano(text) == seconds * 1_000_000_000 + nano
+
+
+@given(
+    st.integers(631_152_000_000_000_000, 4_102_444_800_000_000_000 - 1),
+    st.sampled_from([1, 10**3, 10**6, 10**9]),
+)
+def test_a_number_says_its_unit(nano: int, units_per_second: int) -> None:
+    """Every instant between 1990 and 2100 is told in every unit, as a number and as text."""
+    nanoseconds_per_unit = 10**9 // units_per_second
+    value, rest = divmod(nano, nanoseconds_per_unit)
+    assert to_unix_nano(value) == to_unix_nano(str(value)) == nano - rest
+    if rest:
+        digits = len(str(nanoseconds_per_unit)) - 1
+        assert to_unix_nano(f"{value}.{rest:0{digits}d}") == nano
 
 
 @given(st.text(max_size=40) | st.floats() | st.integers())

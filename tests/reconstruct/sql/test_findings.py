@@ -129,6 +129,27 @@ def test_an_orphan_whose_parents_line_is_torn(logs: Any) -> None:
     assert (torn_finding["severity"], torn_finding["line"]) == ("warning", 1)
 
 
+def test_a_line_of_which_a_part_cannot_be_read(logs: Any) -> None:
+    """A span of OTLP that breaks the format is a loss, though its line has others."""
+    good = {"traceId": "a" * 32, "spanId": "b" * 16, "name": "good", "startTimeUnixNano": "1"}
+    spans = [good, good | {"traceId": "a" * 5, "name": "bad"}]
+    logs.raw(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))
+    (finding,) = found(logs)["torn_lines"]
+    assert finding["severity"] == "warning"
+    assert "1 record read; not read: span 'bad': traceId is neither" in finding["message"]
+    assert "does not keep to the format" in finding["hint"]
+
+
+def test_console_output_of_javascript(logs: Any) -> None:
+    """Spans that are no JSON are counted, and it is said what to do."""
+    for digit in "ab":
+        logs.raw("{\n  traceId: '" + digit * 32 + "',\n  name: 'x'\n}", "node.log")
+    (finding,) = found(logs)["js_console"]
+    assert (finding["file"].rpartition("/")[2], finding["line"]) == ("node.log", 2)
+    assert finding["message"].startswith("2 spans in ")
+    assert finding["evidence"] == {"spans": 2, "first_lines": [2, 6]}
+
+
 def test_a_missing_file_between_two_services(logs: Any) -> None:
     """A call that nobody answers, around the orphan, says which address to look for."""
     logs.span(
@@ -392,3 +413,42 @@ def test_a_damaged_archive(logs: Any) -> None:
     (path / "a.log.gz").write_bytes(b"\x1f\x8b" + b"garbage")
     (damaged,) = found(logs)["damaged_file"]
     assert damaged["file"].endswith("a.log.gz")
+
+
+def test_records_that_ray_left_out(logs: Any) -> None:
+    """How many are missing, and what to do; the ones that were printed are no torn lines."""
+    for number in range(3):
+        logs.span(f"s{number}", None, number, number + 1, trace=f"t{number}")
+    lines = logs.files["a.log"]
+    lines[1] = f"(Env pid=7) {lines[1]} [repeated 4x across cluster]"
+    lines.append("(Env pid=7) loading weights [repeated 9x across cluster]")
+    findings = found(logs)
+    (left_out,) = findings["deduplicated"]
+    assert (left_out["severity"], left_out["line"]) == ("error", 2)
+    assert left_out["message"].startswith("3 lines are missing from ")
+    assert "RAY_DEDUP_LOGS=0" in left_out["hint"]
+    assert left_out["evidence"] == {"lost_lines": 3, "lines": 1, "first_lines": [2]}
+    assert "torn_lines" not in findings
+
+
+def test_a_record_that_docker_changed(logs: Any) -> None:
+    """It is noted, and blamed on nobody else."""
+    logs.span("x" * 200)
+    whole = logs.files["a.log"].pop()
+    for piece in (whole[:300], "2021-10-18T17:35:54.266092638Z " + whole[300:] + "\n"):
+        logs.raw(json.dumps({"log": piece, "stream": "stdout", "time": "t"}))
+    (finding,) = found(logs)["torn_lines"]
+    assert finding["severity"] == "note"
+    assert "docker's time" in finding["message"]
+    assert "what carried the lines changed them" in finding["hint"]
+
+
+def test_a_line_that_is_too_long(logs: Any) -> None:
+    """It may have been a record; the lines around it count."""
+    logs.span("one")
+    logs.raw("x" * (64 << 20) + "y")
+    logs.span("two", None, 1, 2)
+    (finding,) = found(logs)["torn_lines"]
+    assert (finding["severity"], finding["line"]) == ("warning", 2)
+    assert "are too long to be read" in finding["message"]
+    assert "no log at all" in finding["hint"]

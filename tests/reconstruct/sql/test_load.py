@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ PUBLIC = (
     "service_edges",
     "log_records",
     "metric_points",
+    "model_calls",
     "processes",
     "instances",
     "findings",
@@ -116,6 +118,31 @@ def test_public_relations_are_documented(engine: Engine, relation: str) -> None:
     assert undocumented == []
 
 
+def test_nothing_is_without_words(engine: Engine) -> None:
+    """Private relations and macros say what they are too; times say their unit."""
+    relations = engine.rows(
+        """
+        SELECT table_name AS name, comment FROM duckdb_tables()
+        UNION ALL
+        SELECT view_name, comment FROM duckdb_views() WHERE NOT internal
+        UNION ALL
+        SELECT function_name, comment
+        FROM duckdb_functions()
+        WHERE NOT internal AND function_type IN ('macro', 'table_macro')
+        """
+    )
+    assert [row["name"] for row in relations if not row["comment"]] == []
+    assert {row["name"] for row in relations if not row["name"].startswith("_")} - {
+        "span_tree_of",
+        "self_time_of",
+    } == set(PUBLIC)
+    for relation in PUBLIC:
+        for name, (kind, comment) in columns(engine, relation).items():
+            if name.endswith(("_ns", "_unix_nano")):
+                assert kind == "BIGINT"
+                assert re.search(r"\bns\b", comment or ""), f"{relation}.{name}: {comment}"
+
+
 def fill(logs: Any) -> None:
     """Write a run in which most relations have something to say.
 
@@ -142,7 +169,17 @@ def fill(logs: Any) -> None:
 
 def contents(engine: Engine) -> dict[str, list[str]]:
     """Return all rows, less what says where a line lay."""
-    place = {"file", "line", "byte_offset", "place", "message", "hint", "evidence", "reason"}
+    place = {
+        "file",
+        "line",
+        "rowid",
+        "byte_offset",
+        "place",
+        "message",
+        "hint",
+        "evidence",
+        "reason",
+    }
     result = {}
     for relation in PUBLIC:
         if relation in ("line_classes", "rejected_lines"):
@@ -217,7 +254,8 @@ def test_the_plain_shell_gives_the_same_rows(logs: Any, monkeypatch: pytest.Monk
             "processes",
             "instances",
         ):
-            names = [name for name in columns(engine, relation) if name not in ("file", "line")]
+            place = ("file", "line", "rowid")
+            names = [name for name in columns(engine, relation) if name not in place]
             query = f"SELECT {', '.join(names)} FROM {relation} ORDER BY ALL"
             expected = [tuple(row.values()) for row in engine.rows(query)]
             assert shell.execute(query).fetchall() == expected

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.sdk import util
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
@@ -215,10 +216,78 @@ def test_log_records(tmp_path: Path) -> None:
         "event_name": "",
     }
     inside = record | {"trace_id": "0x" + "a" * 32, "span_id": "0x" + "b" * 16, "trace_flags": 3}
+    inside |= {"event_name": "gym.answer"}
     rows = read(tmp_path, f"{json.dumps(record)}\n{json.dumps(inside)}\n")[tables.LOG_LINES]
     assert [(row["trace_id"], row["span_id"], row["flags"]) for row in rows] == [
         (None, None, None),
         ("a" * 32, "b" * 16, 3),
     ]
+    assert [json.loads(row["attributes"]) for row in rows] == [
+        {"code.line.number": 4},
+        {"code.line.number": 4, "event.name": "gym.answer"},
+    ]
     assert rows[0]["body"] == '"careful"'
     assert rows[0]["time_unix_nano"] % 10**9 == 876_312_000
+
+
+def test_the_same_trace_gives_the_same_rows(
+    small_trace: list[dict[str, Any]],
+    own_rows: list[dict[str, Any]],
+    rows_of: Callable[..., list[dict[str, Any]]],
+) -> None:
+    """Column by column, but for what is not written: scope, flags, what was dropped, and ns."""
+
+    def printed(span: dict[str, Any]) -> str:
+        state = [item for item in span.get("trace_state", "").split(",") if item]
+        parent, message = span["parent_span_id"], span["status"].get("message")
+        context = {
+            "trace_id": "0x" + span["trace_id"],
+            "span_id": "0x" + span["span_id"],
+            "trace_state": repr(state),
+        }
+        whole = {
+            "name": span["name"],
+            "context": context,
+            "kind": "SpanKind." + span["kind"],
+            "parent_id": None if parent is None else "0x" + parent,
+            "start_time": util.ns_to_iso_str(span["start_time_unix_nano"]),
+            "end_time": util.ns_to_iso_str(span["end_time_unix_nano"]),
+            "status": {"status_code": span["status"]["code"]}
+            | ({} if message is None else {"description": message}),
+            "attributes": span["attributes"],
+            "events": [
+                {
+                    "name": event["name"],
+                    "timestamp": util.ns_to_iso_str(event["time_unix_nano"]),
+                    "attributes": event["attributes"],
+                }
+                for event in span.get("events", ())
+            ],
+            "links": [
+                {
+                    "context": {
+                        "trace_id": "0x" + link["trace_id"],
+                        "span_id": "0x" + link["span_id"],
+                        "trace_state": "[]",
+                    },
+                    "attributes": link["attributes"],
+                }
+                for link in span.get("links", ())
+            ],
+            "resource": span["resource"],
+        }
+        return json.dumps(whole)
+
+    not_written = dict.fromkeys(
+        (
+            *("seq", "flags", "scope_name", "scope_version"),
+            *("dropped_attributes_count", "dropped_events_count", "dropped_links_count"),
+        )
+    )
+    for own, found in zip(own_rows, rows_of(*map(printed, small_trace)), strict=True):
+        cut = {name: own[name] // 1000 * 1000 for name in own if name.endswith("_time_unix_nano")}
+        if own["events"] is not None:
+            events = json.loads(own["events"])
+            events[0]["time_unix_nano"] = events[0]["time_unix_nano"] // 1000 * 1000
+            cut["events"] = json.dumps(events, separators=(",", ":"))
+        assert found == own | not_written | cut

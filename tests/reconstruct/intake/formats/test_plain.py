@@ -60,3 +60,36 @@ def test_a_time_that_is_none() -> None:
     """An object that claims to be a span, yet has no readable time, is invalid."""
     with pytest.raises(InvalidRecordError, match="start_time"):
         recognise(json.loads(json.dumps(SPAN | {"start_time": "soon"})), None)
+
+
+@pytest.mark.parametrize(
+    ("start", "nano"),
+    [
+        ("2025-06-01T12:00:00.312Z", 312_000_000),
+        ("2025-06-01T12:00:00.312000001Z", 312_000_001),
+        ("2025-06-01T14:00:00.5+02:00", 500_000_000),
+        ("2025-06-01 12:00:00.312345678", 312_345_678),
+        (1_748_779_200_312_000_001, 312_000_001),
+        ("1748779200312000001", 312_000_001),
+        (1748779200.312, 312_000_000),
+    ],
+)
+def test_times_in_every_form(start: object, nano: int) -> None:
+    """Each span has its own form, and all of them are instants to the nanosecond."""
+    assert row(SPAN | {"start_time": start})["start_time_unix_nano"] == (
+        1_748_779_200_000_000_000 + nano
+    )
+
+
+@pytest.mark.parametrize("start", [5, 0.25, 86_400_000, 10**12 // 2])
+def test_a_number_that_may_be_anything_is_no_time(start: object) -> None:
+    """It is rejected with the ranges that are told, and never shown in 1970."""
+    with pytest.raises(InvalidRecordError, match="start_time is neither ISO text nor an epoch"):
+        recognise(SPAN | {"start_time": start}, None)
+
+
+@pytest.mark.parametrize("value", [True, 1.5, "n/a", None, {"k": 1}, [1], 2**53 + 1])
+def test_an_attribute_of_any_type(value: object) -> None:
+    """A value keeps its own type, whatever the spans before it had."""
+    got = row(SPAN | {"attributes": {"turn": value}})["attributes"]
+    assert json.loads(str(got)) == {"turn": value}

@@ -1,0 +1,128 @@
+"""A database of the relations, made from log files, or from an older one and what has changed.
+
+It is built under a name of its own and takes its place in one step, so that whoever reads the old
+one goes on reading it, and a crash leaves it as it was. Two who build at once both get a whole one;
+the later stays.
+"""
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import duckdb
+
+from reconstruct.errors import UsageError
+from reconstruct.intake.files import LogFile
+from reconstruct.store import filling, inputs, location, relations
+
+__all__ = ["DEFAULT_MEMORY_LIMIT", "build", "connect", "lacking"]
+
+DEFAULT_MEMORY_LIMIT: Final = "1GB"
+"""Of DuckDB; what it needs beyond is on disk. Python and a batch of lines come on top."""
+
+_CATALOG: Final = "logs"
+"""Views name what they read with it, so a database file is called so, too."""
+_CHECKPOINT_AFTER: Final = "256MB"
+
+
+def connect(spill: str, memory_limit: str | None) -> duckdb.DuckDBPyConnection:
+    """Open an empty database in memory that spills into the folder `spill`.
+
+    Raises `UsageError` when the limit is none.
+    """
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "temp_directory": spill,
+        "memory_limit": memory_limit or DEFAULT_MEMORY_LIMIT,
+        "python_enable_replacements": False,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
+    try:
+        connection = duckdb.connect(":memory:", config=config)
+        connection.execute("SET enable_progress_bar = false")  # DuckDB writes it to stdout
+        return connection
+    except duckdb.Error as error:
+        words = str(error).strip().splitlines()[0]
+        raise UsageError(f"memory limit {memory_limit!r}: {words}") from None
+
+
+def lacking(path: Path, found: Sequence[LogFile]) -> inputs.Changes | None:
+    """Say what a database lacks of the files; None when there is none, or none that fits."""
+    if not path.exists():
+        return None
+    try:
+        with duckdb.connect() as connection:
+            connection.execute(f"ATTACH {_quoted(path)} AS {_CATALOG} (READ_ONLY)")
+            connection.execute(f"USE {_CATALOG}")
+            versions = connection.execute("SELECT fingerprint FROM _store").fetchall()
+            if versions != [(relations.fingerprint(),)]:
+                return None
+            return inputs.changes(inputs.held(connection), found)
+    except duckdb.Error:  # no database, or one of another version
+        return None
+
+
+def build(
+    path: Path,
+    found: Sequence[LogFile],
+    *,
+    change: inputs.Changes | None,
+    spill: str,
+    memory_limit: str | None,
+    progress: Callable[[int, int], None] | None = None,
+    wrapper: str | None = None,
+) -> None:
+    """Make the database at `path` hold what the files do; `change` says what the one there lacks.
+
+    Raises `OSError` or `duckdb.IOException` when it cannot be written, and
+    `duckdb.OutOfMemoryException` when the memory limit is too small.
+    """
+    new = path.with_name(f"{path.stem}.{secrets.token_hex(4)}{location.UNFINISHED}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        is_new = change is None
+        if change is None:
+            new.unlink(missing_ok=True)
+            change = inputs.changes((), found)
+        else:
+            shutil.copyfile(path, new)
+        with connect(spill, memory_limit) as connection:
+            connection.execute(f"SET checkpoint_threshold = '{_CHECKPOINT_AFTER}'")
+            connection.execute(f"ATTACH {_quoted(new)} AS {_CATALOG} (RECOVERY_MODE no_wal_writes)")
+            connection.execute(f"USE {_CATALOG}")
+            if is_new:
+                relations.create_base_tables(connection)
+                connection.execute("CREATE TABLE _store (fingerprint VARCHAR)")
+                connection.execute("INSERT INTO _store VALUES ($1)", [relations.fingerprint()])
+            else:
+                relations.drop_relations(connection)
+                inputs.forget(connection, change)
+            filling.fill(connection, change.to_read, progress=progress, wrapper=wrapper)
+            inputs.remember(connection, change, found)
+            # Row ids, by which relations refer to lines, change where rows were deleted: now, not
+            # when the relations are there.
+            connection.execute(f"CHECKPOINT {_CATALOG}").fetchall()
+            relations.create_relations(connection)
+            connection.execute(f"CHECKPOINT {_CATALOG}").fetchall()
+            connection.execute("USE memory")
+            connection.execute(f"DETACH {_CATALOG}")
+        _flush(new)
+        new.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+        raise
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
+
+
+def _flush(path: Path) -> None:
+    """Have the bytes on disk before the name says that they are."""
+    with open(path, "rb") as handle:
+        os.fsync(handle.fileno())

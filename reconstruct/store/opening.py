@@ -1,0 +1,108 @@
+"""The database for a set of log files: the one in a store when there may be one, else its own.
+
+Small logs stay in memory; large ones go to a file among what is spilled, which takes a tenth of the
+memory. Whatever it is, nothing outside it can be reached from SQL.
+"""
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import duckdb
+
+from reconstruct.errors import InputError
+from reconstruct.intake.files import LogFile
+from reconstruct.safe_sql import connect_read_only
+from reconstruct.store import building, filling, location, relations
+from reconstruct.store.inputs import Changes
+
+__all__ = ["Opening"]
+
+_IN_MEMORY_BYTES: Final = 64 << 20
+"""Logs up to this size are quicker in memory."""
+
+
+class Opening:
+    """How a database is come by: what is asked for, and what it may take."""
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        found: Sequence[LogFile],
+        *,
+        spill: str,
+        memory_limit: str | None,
+        progress: Callable[[int, int], None] | None,
+        wrapper: str | None,
+    ) -> None:
+        self._paths = paths
+        self._found = found
+        self._spill = spill
+        self._memory_limit = memory_limit
+        self._progress = progress
+        self._wrapper = wrapper
+        self.notices: list[str] = []
+        """What did not go as asked."""
+
+    def open(self, store: Path | bool) -> duckdb.DuckDBPyConnection:  # noqa: FBT001  # a place, any, none
+        """Return a connection with the relations loaded. `store` is its folder; True is beside the
+        logs where that is worth it, False is none."""
+        folder = location.beside(self._found) if store is True else store or None
+        if isinstance(store, Path) and not location.are_lasting(self._found):
+            self.notices.append("no store: standard input and pipes cannot be read again")
+            folder = None
+        if folder is not None:
+            try:
+                return self._stored(folder)
+            except (OSError, duckdb.IOException) as error:
+                words = str(error).strip().splitlines()[0]
+                self.notices.append(f"no store in {folder}: {words}")
+        if sum(file.size for file in self._found) > _IN_MEMORY_BYTES:
+            path = Path(self._spill, "logs.duckdb")
+            self._build(path, None)
+            return self._connect(path)
+        return self._in_memory()
+
+    def _stored(self, folder: Path) -> duckdb.DuckDBPyConnection:
+        path = location.database(folder, self._paths, self._wrapper)
+        change = building.lacking(path, self._found)
+        if change is None or not change.is_none:
+            if change is None and path.exists():
+                self.notices.append(f"the store in {folder} is of another version; made anew")
+            location.prepare(folder)
+            self._build(path, change)
+        return self._connect(path)
+
+    def _connect(self, path: Path) -> duckdb.DuckDBPyConnection:
+        limit = self._memory_limit or building.DEFAULT_MEMORY_LIMIT
+        try:
+            return connect_read_only(str(path), spill=self._spill, memory_limit=limit)
+        except InputError:  # this process has it open with other limits
+            own = Path(self._spill, path.name)
+            shutil.copyfile(path, own)
+            return connect_read_only(str(own), spill=self._spill, memory_limit=limit)
+
+    def _in_memory(self) -> duckdb.DuckDBPyConnection:
+        connection = building.connect(self._spill, self._memory_limit)
+        try:
+            relations.create_base_tables(connection)
+            filling.fill(connection, self._found, progress=self._progress, wrapper=self._wrapper)
+            relations.create_relations(connection)
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _build(self, path: Path, change: Changes | None) -> None:
+        building.build(
+            path,
+            self._found,
+            change=change,
+            spill=self._spill,
+            memory_limit=self._memory_limit,
+            progress=self._progress,
+            wrapper=self._wrapper,
+        )

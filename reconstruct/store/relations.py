@@ -1,0 +1,92 @@
+"""The relations as SQL: their order, their texts, and what of it a database of ours runs.
+
+`sql/load.sql` names them in order. The base tables are filled by intake; all others are made from
+those, and made anew when those have changed.
+"""
+
+import hashlib
+from functools import cache
+from importlib.resources import files as package_files
+from typing import Final
+
+import duckdb
+
+from reconstruct.intake import tables
+
+__all__ = [
+    "create_base_tables",
+    "create_relations",
+    "drop_relations",
+    "fingerprint",
+    "relation_sql",
+]
+
+_READ: Final = ".read "
+_SHELL_INTAKE: Final = "_shell_intake"
+"""How the plain duckdb shell fills the base tables; intake takes its place."""
+_INTAKE_VERSION: Final = 1
+"""Raised when intake gives other rows than before for the same lines."""
+
+
+def relation_sql() -> str:
+    """Return the relations for the plain duckdb shell, which read `*.log` there directly."""
+    return "\n".join(_sql(name) for name in _load_order())
+
+
+@cache
+def fingerprint() -> str:
+    """Return 32 hex digits that change when a database made before would not fit any more."""
+    text = f"{_INTAKE_VERSION} {duckdb.__version__}\n{relation_sql()}"
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def create_base_tables(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create the tables that intake fills, empty."""
+    for name in _load_order():
+        if name in tables.TABLES:
+            connection.execute(_sql(name))
+
+
+def create_relations(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create everything that is made from the base tables."""
+    for name in _load_order():
+        if name not in tables.TABLES and name != _SHELL_INTAKE:
+            connection.execute(_sql(name))
+
+
+def drop_relations(connection: duckdb.DuckDBPyConnection) -> None:
+    """Drop everything that is made from the base tables."""
+    base = ", ".join(f"'{name}'" for name in tables.TABLES)
+    found = connection.execute(
+        f"""
+        SELECT 'VIEW', view_name
+        FROM duckdb_views()
+        WHERE NOT internal AND database_name = current_database()
+        UNION ALL
+        SELECT 'TABLE', table_name
+        FROM duckdb_tables()
+        WHERE database_name = current_database() AND comment IS NOT NULL
+            AND table_name NOT IN ({base})
+        UNION ALL
+        SELECT DISTINCT
+            CASE function_type WHEN 'table_macro' THEN 'MACRO TABLE' ELSE 'MACRO' END,
+            function_name
+        FROM duckdb_functions()
+        WHERE NOT internal AND database_name = current_database()
+        """
+    ).fetchall()
+    for kind, name in found:
+        connection.execute(f'DROP {kind} "{name}"').fetchall()
+
+
+@cache
+def _load_order() -> tuple[str, ...]:
+    """Return the names of the SQL files; those in folders keep the folder."""
+    lines = _sql("load").splitlines()
+    return tuple(
+        line.removeprefix(_READ).removesuffix(".sql") for line in lines if line.startswith(_READ)
+    )
+
+
+def _sql(name: str) -> str:
+    return package_files("reconstruct").joinpath("sql", f"{name}.sql").read_text("utf-8")

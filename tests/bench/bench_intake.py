@@ -1,0 +1,192 @@
+"""What reading costs, beside what DuckDB itself, jq and the reader's own other ways take.
+
+In one run, over the same logs of a gym (`gym_logs.py`; a tenth of the lines is text):
+
+- cold: the command from the logs to a store with every relation, to DuckDB's own `CREATE TABLE …
+  FROM read_json` of the span columns, attributes as JSON, into a database file, and into memory;
+- jq: the README's recipe that lists the spans of each trace (left out where there is no jq);
+- careful: the same lines read one by one, to what reads many at a time, both into memory;
+- warm: the command again, nothing changed; grown: again after a hundredth was appended;
+- linear: cold over ten times less, and its time per line; peak memory of the command.
+
+Times are of this machine; the ratios are what counts.
+
+    python tests/bench/bench_intake.py [--json] [--spans 1000000] [--rounds 3]
+"""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import duckdb
+from gym_logs import write_gym_logs
+
+from gymlog.record import SPAN, FieldType
+from reconstruct.intake import files, reader
+from reconstruct.store import relations
+from reconstruct.store.filling import fill
+
+COLUMNS = {
+    field.name: {FieldType.TEXT: "VARCHAR", FieldType.INT64: "BIGINT"}.get(field.type, "JSON")
+    for field in SPAN
+}
+JQ = (
+    "cat *.log | grep '\"trace_id\"' | jq -r "
+    "'[.trace_id, .resource.attributes.\"service.name\", .kind, .name] | @tsv' | sort > /dev/null"
+)
+COMMAND = """
+import resource, sys
+from pathlib import Path
+from reconstruct.engine import Engine
+with Engine.read([sys.argv[1]], store=Path(sys.argv[2])) as engine:
+    assert engine.rows("SELECT count(*) AS n FROM spans")[0]["n"] >= int(sys.argv[3])
+    engine.rows("FROM traces LIMIT 1")
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+class Logs:
+    """One size of logs, and the ways to read them."""
+
+    def __init__(self, folder: Path, spans: int) -> None:
+        self.logs = folder / f"logs-{spans}"
+        self.spans = spans
+        self.lines = write_gym_logs(self.logs, spans)
+        self.store = folder / f"store-{spans}"
+        self._program = folder / "command.py"
+        self._program.write_text(COMMAND)
+        # Modules are compiled once, as they are where a program is installed.
+        self._environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
+        self._environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        self.peak_bytes = 0
+
+    def command(self) -> None:
+        """Run a process that opens the store, made anew or renewed where needed."""
+        done = subprocess.run(
+            [sys.executable, self._program, str(self.logs), str(self.store), str(self.spans)],
+            check=True,
+            capture_output=True,
+            env=self._environment,
+        )
+        kilobytes = 1 if platform.system() == "Darwin" else 1024
+        self.peak_bytes = max(self.peak_bytes, int(done.stdout) * kilobytes)
+
+    def cold(self) -> None:
+        shutil.rmtree(self.store, ignore_errors=True)
+        self.command()
+
+    def grown(self) -> None:
+        path = self.logs / "model.log"
+        text = path.read_bytes()[: path.stat().st_size // 100]
+        with path.open("ab") as file:
+            file.write(text[: text.rfind(b"\n") + 1])
+        self.command()
+
+    def duckdb(self, database: str) -> None:
+        Path(database).unlink(missing_ok=True)
+        with duckdb.connect(database) as connection:
+            connection.execute(
+                f"CREATE TABLE spans AS FROM read_json('{self.logs}/*.log', columns = {COLUMNS}, "
+                "format = 'newline_delimited', ignore_errors = true)"
+            ).fetchall()
+            if database != ":memory:":
+                connection.execute("CHECKPOINT").fetchall()
+
+    def quick(self) -> None:
+        with duckdb.connect() as connection:
+            relations.create_base_tables(connection)
+            fill(connection, files.find([str(self.logs)]))
+
+    def careful(self) -> None:
+        with duckdb.connect() as connection:
+            relations.create_base_tables(connection)
+            for table, rows in reader.read(files.find([str(self.logs)])):
+                connection.register("_rows", rows)
+                connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM _rows").fetchall()
+                connection.unregister("_rows")
+
+    def jq(self) -> None:
+        subprocess.run(["/bin/sh", "-c", JQ], check=True, cwd=self.logs)
+
+
+def timed(run: Callable[[], None], rounds: int) -> list[float]:
+    """Return the seconds of each round, the quickest first."""
+    seconds = []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - begin)
+    return sorted(seconds)
+
+
+def measure(spans: int, rounds: int) -> dict[str, object]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        large, small = Logs(folder, spans), Logs(folder, max(spans // 10, 16))
+        seconds = {
+            "duckdb, in memory": timed(lambda: large.duckdb(":memory:"), rounds),
+            "duckdb, to a file": timed(lambda: large.duckdb(str(folder / "plain.duckdb")), rounds),
+            "cold": timed(large.cold, rounds),
+            "warm": timed(large.command, rounds),
+            "cold, a tenth": timed(small.cold, rounds),
+            "quick": timed(large.quick, rounds),
+            "careful": timed(large.careful, 1),
+        }
+        if shutil.which("jq"):
+            seconds["jq"] = timed(large.jq, 1)
+        seconds["grown"] = timed(large.grown, 1)
+        best = {name: times[0] for name, times in seconds.items()}
+        per_line = best["cold"] / large.lines, best["cold, a tenth"] / small.lines
+        ratios = {
+            "cold / duckdb to a file": best["cold"] / best["duckdb, to a file"],
+            "cold / duckdb in memory": best["cold"] / best["duckdb, in memory"],
+            "careful / quick": best["careful"] / best["quick"],
+            "cold / warm": best["cold"] / best["warm"],
+            "cold per line, to that of a tenth": per_line[0] / per_line[1],
+        }
+        if "jq" in best:
+            ratios["jq / cold"] = best["jq"] / best["cold"]
+        return {
+            "lines": large.lines,
+            "seconds": {
+                name: [round(each, 3) for each in times] for name, times in seconds.items()
+            },
+            "ratios": {name: round(ratio, 2) for name, ratio in ratios.items()},
+            "peak_mebibytes": round(large.peak_bytes / (1 << 20)),
+            "versions": {
+                "python": platform.python_version(),
+                **{name: version(name) for name in ("duckdb", "pyarrow", "orjson")},
+            },
+        }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--spans", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    result = measure(arguments.spans, arguments.rounds)
+    if arguments.json:
+        print(json.dumps(result))
+        return
+    print(f"{result['lines']:,} lines, peak memory {result['peak_mebibytes']} MiB")
+    for name, times in result["seconds"].items():
+        spread = f" … {times[-1]:.2f}" if len(times) > 1 else ""
+        print(f"{name:<36}{times[0]:>8.2f}{spread} s")
+    for name, ratio in result["ratios"].items():
+        print(f"{name:<36}{ratio:>8.2f}")
+    print(", ".join(f"{name} {number}" for name, number in result["versions"].items()))
+
+
+if __name__ == "__main__":
+    main()

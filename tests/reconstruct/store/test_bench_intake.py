@@ -1,0 +1,32 @@
+"""The benchmark of the intake runs, on a handful of rollouts."""
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCH = Path(__file__).parents[2] / "bench"
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(BENCH))
+    module = importlib.import_module("bench_intake")
+    yield module
+    for name in ("bench_intake", "gym_logs"):
+        sys.modules.pop(name)
+
+
+def test_its_ways_read_the_same(bench: Any, tmp_path: Path) -> None:
+    """The command finds every span, cold and grown; the other ways run, and say how long."""
+    logs = bench.Logs(tmp_path, 320)
+    written = [line for path in logs.logs.iterdir() for line in path.read_text().splitlines()]
+    assert logs.lines == len(written)
+    assert sum('"span"' in line for line in written) == 320
+    logs.cold()
+    logs.grown()
+    assert logs.peak_bytes > 1 << 20
+    ways = (logs.quick, logs.careful, lambda: logs.duckdb(":memory:"))
+    assert all(seconds > 0 for way in ways for seconds in bench.timed(way, 1))
