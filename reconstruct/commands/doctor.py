@@ -2,12 +2,13 @@
 
 import textwrap
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from reconstruct.commands.logs import Logs, on_logs, run_option
+from reconstruct.commands.logs import Logs, on_logs
+from reconstruct.commands.selection import Selection, selection_options
 from reconstruct.render.text import Line, Part, clean, flow, plural
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _MIN_ROOM: Final = 40
 
 @click.command("doctor", short_help="Find what is broken and where; exit 1 if anything is.")
 @on_logs
-@run_option
+@selection_options
 @click.option(
     "--examples",
     type=click.IntRange(min=0),
@@ -31,7 +32,7 @@ _MIN_ROOM: Final = 40
     show_default=True,
     help="Places to show for each kind of finding; 0 shows all.",
 )
-def command(logs: Logs, run_id: str | None, examples: int) -> int:
+def command(logs: Logs, selection: Selection, examples: int) -> int:
     """Find what is broken (propagation, lost lines, work that never ended …), say where and what
     to do. Exit code 1 when there is an error or a warning; notes do not count.
 
@@ -42,8 +43,12 @@ def command(logs: Logs, run_id: str | None, examples: int) -> int:
     from reconstruct.findings import diagnose
 
     with logs.read() as engine:
-        diagnosis = diagnose(engine, run_id)
-        spans = engine.rows("SELECT count(*) AS n FROM spans")[0]["n"]
+        # What belongs to no run may well be what is wrong with this one.
+        chosen = replace(selection, run_id=None).of(engine)
+        diagnosis = diagnose(engine, selection.run_id, only=(chosen.traces, chosen.parameters))
+        spans = engine.rows(
+            f"SELECT count(*) AS n FROM spans AS span WHERE {chosen.spans}", chosen.parameters
+        )[0]["n"]
     if logs.as_json:
         found = [finding for group in diagnosis.groups for finding in group.findings]
         logs.console.json([asdict(finding) for finding in found])

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from reconstruct.commands.lines import CLASSES
+from reconstruct.commands.selection import Chosen
 from reconstruct.engine import Engine
 from reconstruct.findings import SEVERITIES, diagnose
 
@@ -31,25 +32,31 @@ _SUBJECTS: Final = {
 """What a table of the slowest is about: its key, its relation, its spans."""
 
 
-def facts_of(engine: Engine) -> dict[str, Any]:  # Any: numbers, texts and lists of both
-    """Return what `summary --json` prints: counts, the time range, the slowest, the costliest."""
+# Any: numbers, texts and lists of both
+def facts_of(engine: Engine, chosen: Chosen) -> dict[str, Any]:
+    """Return what `summary --json` prints: counts, the time range, the slowest, the costliest.
+
+    Lines are counted whatever is chosen of the spans: they were read.
+    """
     facts = engine.rows(
-        """
+        f"""
         SELECT
             (SELECT count(*) FROM _files) AS file_count,
             (SELECT coalesce(sum(bytes), 0)::BIGINT FROM _files) AS byte_count,
             (SELECT coalesce(sum(lines), 0)::BIGINT FROM _files) AS line_count,
             count(*) AS span_count,
-            (SELECT count(*) FROM traces) AS trace_count,
-            (SELECT count(*) FROM rollouts) AS rollout_count,
+            (SELECT count(*) FROM traces AS trace WHERE {chosen.traces}) AS trace_count,
+            (SELECT count(*) FROM rollouts AS rollout WHERE {chosen.rollouts}) AS rollout_count,
             count(DISTINCT run_id) AS run_count,
             count(DISTINCT instance) AS process_count,
             count(*) FILTER (status_code = 'ERROR') AS error_count,
             count(*) FILTER (state <> 'finished') AS open_count,
-            (SELECT min(start_time_unix_nano) FROM traces) AS start_time_unix_nano,
-            (SELECT max(end_time_unix_nano) FROM traces) AS end_time_unix_nano
-        FROM spans
-        """
+            min(start_time_unix_nano) AS start_time_unix_nano,
+            max(coalesce(end_time_unix_nano, start_time_unix_nano + open_ns)) AS end_time_unix_nano
+        FROM spans AS span
+        WHERE {chosen.spans}
+        """,
+        chosen.parameters,
     )[0]
     lines = engine.rows(
         "SELECT class, sum(lines)::BIGINT AS lines FROM line_classes GROUP BY class"
@@ -58,16 +65,18 @@ def facts_of(engine: Engine) -> dict[str, Any]:  # Any: numbers, texts and lists
     facts["line_classes"] = {name: found[name] for name in CLASSES if name in found}
     facts["unreadable"] = engine.rows("SELECT file, problem FROM _files WHERE problem IS NOT NULL")
     facts["services"] = engine.rows(
-        """
+        f"""
         SELECT service_name, count(*) AS span_count, count(DISTINCT instance) AS process_count
-        FROM spans
+        FROM spans AS span
+        WHERE {chosen.spans}
         GROUP BY service_name
         ORDER BY service_name
-        """
+        """,
+        chosen.parameters,
     )
-    facts["slowest"] = _slowest(engine, "rollout" if facts["rollout_count"] else "trace")
-    facts["names"] = _names(engine)
-    diagnosis = diagnose(engine)
+    facts["slowest"] = _slowest(engine, chosen, "rollout" if facts["rollout_count"] else "trace")
+    facts["names"] = _names(engine, chosen)
+    diagnosis = diagnose(engine, only=(chosen.traces, chosen.parameters))
     facts["findings"] = {severity: diagnosis.count(severity) for severity in SEVERITIES}
     facts["first_findings"] = [
         {
@@ -83,14 +92,17 @@ def facts_of(engine: Engine) -> dict[str, Any]:  # Any: numbers, texts and lists
     return facts
 
 
-def _slowest(engine: Engine, subject: str) -> list[dict[str, Any]]:  # Any: as the columns
+# Any: as the columns
+def _slowest(engine: Engine, chosen: Chosen, subject: str) -> list[dict[str, Any]]:
     """List the longest rollouts or traces, each with its services, the busiest first."""
     identity, relation, members = _SUBJECTS[subject]
+    condition = chosen.rollouts if subject == "rollout" else chosen.traces
     rows = engine.rows(
         f"""
         WITH slow AS (
             SELECT *
-            FROM {relation}
+            FROM {relation} AS {subject}
+            WHERE {condition}
             ORDER BY duration_ns DESC, run_id, {identity}
             LIMIT {_SLOWEST}
         )
@@ -115,7 +127,8 @@ def _slowest(engine: Engine, subject: str) -> list[dict[str, Any]]:  # Any: as t
         GROUP BY ALL
         ORDER BY slow.duration_ns DESC, slow.run_id, slow.{identity}, self_time_ns DESC NULLS LAST,
             span.service_name
-        """
+        """,
+        chosen.parameters,
     )
     slowest: dict[tuple[str, str | None], dict[str, Any]] = {}  # Any: as the columns
     for row in rows:
@@ -125,7 +138,7 @@ def _slowest(engine: Engine, subject: str) -> list[dict[str, Any]]:  # Any: as t
     return list(slowest.values())
 
 
-def _names(engine: Engine) -> list[dict[str, Any]]:  # Any: as the columns
+def _names(engine: Engine, chosen: Chosen) -> list[dict[str, Any]]:  # Any: as the columns
     """List the span names with the most self time, and their share of all of it."""
     return engine.rows(
         f"""
@@ -140,8 +153,10 @@ def _names(engine: Engine) -> list[dict[str, Any]]:  # Any: as the columns
             ON own.trace_id = span.trace_id
             AND own.span_id = span.span_id
             AND own.occurrence = span.occurrence
+        WHERE {chosen.spans}
         GROUP BY span.name, span.service_name
         ORDER BY self_time_ns DESC, span.name, span.service_name
         LIMIT {_NAMES}
-        """
+        """,
+        chosen.parameters,
     )

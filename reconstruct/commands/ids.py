@@ -1,5 +1,6 @@
-"""Which rollout or trace an id on the command line means; what to say when that is not clear."""
+"""Which rollout or trace an id that someone typed means; what to say when that is not clear."""
 
+import re
 from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["rollout_run", "trace_id_of", "unknown"]
 
+_TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}.*")
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CANDIDATES: Final = 8
 """So many ids are named where one is not enough."""
 
@@ -37,7 +40,7 @@ def rollout_run(engine: "Engine", rollout_id: str, run_id: str | None) -> tuple[
 
 
 def trace_id_of(engine: "Engine", wanted: str, run_id: str | None = None) -> str:
-    """Complete the first digits of a trace id.
+    """Complete the first digits of a trace id, or take it out of a traceparent header or a UUID.
 
     Raises `UsageError` when several traces start so, `ReconstructError` when none does.
     """
@@ -48,7 +51,7 @@ def trace_id_of(engine: "Engine", wanted: str, run_id: str | None = None) -> str
         WHERE starts_with(trace_id, $prefix) AND ($run_id::VARCHAR IS NULL OR run_id = $run_id)
         ORDER BY trace_id
         """,
-        {"prefix": wanted.lower().removeprefix("0x"), "run_id": run_id},
+        {"prefix": _digits(wanted), "run_id": run_id},
     )
     if len(traces) > 1:
         named = _listed(row["trace_id"] for row in traces)
@@ -56,6 +59,13 @@ def trace_id_of(engine: "Engine", wanted: str, run_id: str | None = None) -> str
     if not traces:
         raise unknown(engine, wanted, run_id)
     return str(traces[0]["trace_id"])
+
+
+def _digits(wanted: str) -> str:
+    text = wanted.strip().lower().removeprefix("0x")
+    if header := _TRACEPARENT.fullmatch(text):
+        return header[1]
+    return text.replace("-", "") if _UUID.fullmatch(text) else text
 
 
 def unknown(engine: "Engine", wanted: str, run_id: str | None = None) -> ReconstructError:

@@ -4,7 +4,8 @@ from typing import Final
 
 import click
 
-from reconstruct.commands.logs import SORTS, Logs, limit_option, on_logs, run_option, sort_option
+from reconstruct.commands.logs import SORTS, Logs, limit_option, on_logs, sort_option
+from reconstruct.commands.selection import Selection, selection_options
 from reconstruct.console import Column
 
 __all__ = ["command"]
@@ -24,9 +25,9 @@ _COLUMNS: Final = [
 @click.command("rollouts", short_help="List rollouts, the longest first.")
 @on_logs
 @sort_option
-@run_option
+@selection_options
 @limit_option(20, "rollout")
-def command(logs: Logs, sort: str, run_id: str | None, limit: int) -> None:
+def command(logs: Logs, sort: str, selection: Selection, limit: int) -> None:
     """List rollouts, the longest first.
 
     \b
@@ -34,14 +35,15 @@ def command(logs: Logs, sort: str, run_id: str | None, limit: int) -> None:
       reconstruct rollouts logs/ --sort start --limit 0 --json
     """
     with logs.read() as engine:
+        chosen = selection.of(engine)
         rows = engine.rows(
             f"""
             SELECT rollout_id, run_id, start_time_unix_nano, duration_ns, trace_count, span_count,
                 error_count, open_count
-            FROM rollouts
-            WHERE $run_id::VARCHAR IS NULL OR run_id = $run_id
+            FROM rollouts AS rollout
+            WHERE {chosen.rollouts}
             ORDER BY {SORTS[sort]}, run_id, rollout_id
             """,
-            {"run_id": run_id},
+            chosen.parameters,
         )
         logs.show(_COLUMNS, rows, limit=limit, noun="rollout")

@@ -7,6 +7,7 @@ import click
 
 from reconstruct.commands.lines import DAMAGE
 from reconstruct.commands.logs import Logs, on_logs
+from reconstruct.commands.selection import Selection, selection_options
 from reconstruct.console import Column, Row
 from reconstruct.render.text import (
     Line,
@@ -50,7 +51,8 @@ _FINDING_COLUMNS: Final = [
 
 @click.command("summary", short_help="Say what the logs hold and where the time went.")
 @on_logs
-def command(logs: Logs) -> None:
+@selection_options
+def command(logs: Logs, selection: Selection) -> None:
     """Say what the logs hold: files and lines, spans, traces, rollouts; the slowest rollouts and
     where their time went; the span names with the most self time (time not covered by children);
     the first findings.
@@ -62,7 +64,7 @@ def command(logs: Logs) -> None:
     from reconstruct.commands.facts import facts_of
 
     with logs.read() as engine:
-        facts = facts_of(engine)
+        facts = facts_of(engine, selection.of(engine))
     if logs.as_json:
         logs.console.json(facts)
         return
@@ -124,7 +126,10 @@ def _overview(facts: Row, names: Mapping[str | None, str]) -> Iterator[Line]:
     yield _line("time", f"{instant(start)}, {duration(end - start)}")
     errors, unfinished = facts["error_count"], facts["open_count"]
     yield _line("errors", f"{plural(errors, 'span')} with errors", "error" if errors else "")
-    yield _line("unfinished", plural(unfinished, "span"), "warning" if unfinished else "")
+    words = plural(unfinished, "span")
+    if unfinished:
+        words += "; shares and self times leave them out"
+    yield _line("unfinished", words, "warning" if unfinished else "")
     findings = ", ".join(plural(number, severity) for severity, number in facts["findings"].items())
     is_broken = facts["findings"]["error"] or facts["findings"]["warning"]
     more = "; `reconstruct doctor` says more" if facts["first_findings"] else ""

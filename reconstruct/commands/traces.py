@@ -4,7 +4,8 @@ from typing import Final
 
 import click
 
-from reconstruct.commands.logs import SORTS, Logs, limit_option, on_logs, run_option, sort_option
+from reconstruct.commands.logs import SORTS, Logs, limit_option, on_logs, sort_option
+from reconstruct.commands.selection import Selection, selection_options
 from reconstruct.console import Column
 
 __all__ = ["command"]
@@ -26,9 +27,9 @@ _COLUMNS: Final = [
 @click.command("traces", short_help="List traces, the longest first.")
 @on_logs
 @sort_option
-@run_option
+@selection_options
 @limit_option(20, "trace")
-def command(logs: Logs, sort: str, run_id: str | None, limit: int) -> None:
+def command(logs: Logs, sort: str, selection: Selection, limit: int) -> None:
     """List traces, the longest first.
 
     \b
@@ -36,14 +37,15 @@ def command(logs: Logs, sort: str, run_id: str | None, limit: int) -> None:
       reconstruct traces logs/ --sort errors --limit 10
     """
     with logs.read() as engine:
+        chosen = selection.of(engine)
         rows = engine.rows(
             f"""
             SELECT trace_id, root_name, rollout_id, run_id, start_time_unix_nano, duration_ns,
                 span_count, service_count, error_count, open_count
-            FROM traces
-            WHERE $run_id::VARCHAR IS NULL OR run_id = $run_id
+            FROM traces AS trace
+            WHERE {chosen.traces}
             ORDER BY {SORTS[sort]}, trace_id
             """,
-            {"run_id": run_id},
+            chosen.parameters,
         )
         logs.show(_COLUMNS, rows, limit=limit, noun="trace")

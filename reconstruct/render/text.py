@@ -12,6 +12,7 @@ import unicodedata
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 __all__ = [
@@ -74,14 +75,7 @@ def json_text(
 
     What JSON has no word for is text: bytes as base64, `"NaN"` and `"Infinity"` as on our lines.
     """
-    separators = (",", ": ") if indent is not None else (",", ":")
-    encoder = json.JSONEncoder(
-        ensure_ascii=False,
-        allow_nan=False,
-        indent=indent,
-        separators=separators,
-        default=_json_default,
-    )
+    encoder = _encoder(indent)
     try:
         text = encoder.encode(value)
     except (ValueError, TypeError):  # a float that is not finite, a key that is no text; rare
@@ -89,6 +83,17 @@ def json_text(
     # What json leaves raw stands inside strings, where \u escapes mean the same; a line feed is
     # layout.
     return _UNSAFE.sub(lambda match: match[0] if match[0] == "\n" else _json_escaped(match), text)
+
+
+@lru_cache(maxsize=2)
+def _encoder(indent: int | None) -> json.JSONEncoder:
+    return json.JSONEncoder(
+        ensure_ascii=False,
+        allow_nan=False,
+        indent=indent,
+        separators=(",", ": ") if indent is not None else (",", ":"),
+        default=_json_default,
+    )
 
 
 def _json_default(value: object) -> str:

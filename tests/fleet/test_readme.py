@@ -201,6 +201,37 @@ def test_the_query_answers(shell):
     assert times == sorted(times, reverse=True)
 
 
+def test_the_python_example_prints(shell, tmp_path):
+    """Three rollouts, a number for each caller, and the slowest rollout as a waterfall."""
+    (tmp_path / "slow.py").write_text(block("# slow.py").text)
+    done = shell("python slow.py")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "rollout_id" in done.stdout
+    assert re.search(r"^gym/agent +\d", done.stdout, re.MULTILINE)
+    assert re.search(r"gym\.model\.responses +model .*█", done.stdout)
+
+
+def test_the_duckdb_shell_answers_by_itself(shell):
+    """Five kinds of span, the slowest first, from the lines as they are."""
+    done = shell(block('duckdb -c "\n  SELECT name').text.replace("duckdb -c", "duckdb -csv -c"))
+    assert (done.returncode, done.stderr) == (0, "")
+    header, *rows = done.stdout.splitlines()
+    assert header == "name,spans,p99_ms"
+    assert len(rows) == 5
+    times = [float(row.split(",")[-1]) for row in rows]
+    assert times == sorted(times, reverse=True)
+
+
+def test_the_relations_load_in_the_duckdb_shell(shell):
+    """The slowest rollouts are those that the program names."""
+    script = block("reconstruct sql --logs").text.replace("duckdb -c", "duckdb -csv -c")
+    done = shell(script)
+    assert (done.returncode, done.stderr) == (0, "")
+    slowest = [row.split(",")[0] for row in done.stdout.splitlines()[1:]]
+    asked = json.loads(shell("reconstruct rollouts logs/ --json --limit 5").stdout)
+    assert slowest == [row["rollout_id"] for row in asked]
+
+
 def test_the_query_for_stalls_finds_one(shell, tmp_path):
     """A loop that was blocked for 0.3 s, where it was, and the rollout that did it."""
     (tmp_path / "blocked.py").write_text(BLOCKED)
@@ -283,6 +314,21 @@ def test_the_query_for_requests_answers(shell):
     assert len(rows) == 6
     means = [float(row.split()[-2]) for row in rows]
     assert means == sorted(means, reverse=True)
+
+
+def test_what_was_read_is_kept(shell, tmp_path):
+    """Two commands of the README over one store: what the first kept, the second opens."""
+    done = shell(block("reconstruct summary logs/ --store").text)
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "kept").rglob("logs.duckdb"))) == 1
+    assert "ROLLOUT" in done.stdout
+
+
+def test_the_follow_command_ends_with_the_run(shell):
+    """The run is over, so it ends at once, and nothing was wrong."""
+    done = shell(block("reconstruct follow").text)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "8 finished, 0 open, 0 lost" in done.stderr
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="needs jq on the PATH")
