@@ -16,6 +16,7 @@ import click
 from reconstruct.commands import (
     doctor,
     export,
+    follow,
     lines,
     query,
     rollouts,
@@ -75,6 +76,7 @@ for _command in (
     show.command,
     doctor.command,
     lines.command,
+    follow.command,
     query.command,
     sql.command,
     export.command,

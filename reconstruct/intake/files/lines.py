@@ -177,7 +177,11 @@ def _opened(file: LogFile) -> AbstractContextManager[BinaryIO]:
         return open(_path_now(file), "rb")
     if sys.stdin is None:
         raise OSError("standard input is closed")
-    return nullcontext(sys.stdin.buffer)
+    try:
+        # Not its own buffer: a thread that waits here would hold that one's lock when Python ends.
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    except (OSError, ValueError):  # a stand-in without a file
+        return nullcontext(sys.stdin.buffer)
 
 
 def _path_now(file: LogFile) -> str:
