@@ -25,7 +25,7 @@ from reconstruct.intake.json_text import Json, NotJson, Rounded
 from reconstruct.intake.ledger import FileLedger, LineClass
 from reconstruct.intake.ours import BATCH_BYTES, TYPES, Line, OurLines, prefix
 from reconstruct.intake.tables import Batches
-from reconstruct.intake.unwrap import Pieces, take_apart
+from reconstruct.intake.unwrap import JSON_BEGINS, Pieces, is_plain_text, take_apart
 from reconstruct.intake.wrappers import checked_name
 from reconstruct.intake.wrappers.containers import origin_of_file
 from reconstruct.intake.wrappers.layer import Origin
@@ -37,7 +37,7 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _OURS: Final = b'{"record_type":'
 _SET_ASIDE: Final = tuple(prefix(each).encode() for each in TYPES)
 """No wrapper begins so: these lines say nothing of those nearby, set aside or not."""
-_JSON_FIRST: Final = tuple(bytes([character]) for character in b'{["tfn-0123456789')
+_NO_RECORD: Final = "no record in it"
 _NEARBY_LINES: Final = 64
 _NEARBY_BYTES: Final = 1 << 20
 _NO_HINTS: Final = Origin()
@@ -115,6 +115,7 @@ class Reader:
         lines = Lines(file)
         blocks: Iterable[bytes]
         problem: str | None = None
+        can_go_on = True
         if self.offset:
             blocks = lines.blocks()
         else:
@@ -122,7 +123,7 @@ class Reader:
             yield from documents.read()
             self.number, self.offset = documents.number, documents.offset
             blocks, problem = documents.rest(), documents.problem
-        can_go_on = self.offset == file.start_offset
+            can_go_on = not (self.offset or documents.may_go_on)
         for block in blocks:
             for _ in self._take(self._set_aside(block)):
                 yield self.offset
@@ -355,7 +356,10 @@ class Reader:
 
     def _single(self, piece: Piece) -> None:
         """Handle a line that belongs to no other."""
-        if piece.body.lstrip()[:1] in _JSON_FIRST:
+        if is_plain_text(piece.body):
+            self._reject(LineClass.TEXT, _NO_RECORD, piece)
+            return
+        if piece.body.lstrip().startswith(JSON_BEGINS):
             try:
                 value = json_text.decode(piece.body)
             except NotJson:
@@ -473,4 +477,4 @@ def _verdict(body: bytes, pieces: Pieces, found: int, problem: str | None) -> tu
         return LineClass.TORN, f"a record that is not whole: {pieces.reason}"
     if not pieces.is_utf8:
         return LineClass.BAD_ENCODING, "no record, and not UTF-8"
-    return LineClass.TEXT, "no record in it"
+    return LineClass.TEXT, _NO_RECORD

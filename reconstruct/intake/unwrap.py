@@ -10,7 +10,7 @@ from typing import Final
 
 from reconstruct.intake.json_text import Json, NotJson, decode_prefix
 
-__all__ = ["MAX_OBJECTS", "Pieces", "take_apart"]
+__all__ = ["JSON_BEGINS", "MAX_OBJECTS", "Pieces", "is_plain_text", "take_apart"]
 
 _NAME_BEFORE: Final = re.compile(r"\(([^()\r\n]{1,200})\) \Z")
 _NAME_CHARACTERS: Final = 203
@@ -23,7 +23,26 @@ _MARK: Final = re.compile(
 )
 """A quoted key that only records have, or one of theirs just before a whole object: text with
 one is a piece of a record, not prose. Backslashes: the record was text in another object."""
+_MAY_BE_MORE: Final = re.compile(rb"\{|[\"'][\s\x1c-\x1f]*:|trace_id=")
+"""What text has in it of which `take_apart`, or a format of text, might make something."""
+JSON_BEGINS: Final = (
+    *(b"true", b"false", b"null", b"NaN", b"Infinity"),
+    *(bytes([byte]) for byte in b'{["-0123456789'),
+)
+"""What every JSON value begins with."""
 MAX_OBJECTS: Final = 10_000
+
+
+def is_plain_text(line: bytes) -> bool:
+    """Say whether a line is surely text, no record, no JSON value and no piece of either.
+
+    Most text of a log is; it need not be taken apart.
+    """
+    return (
+        line.isascii()
+        and not line.startswith((b" ", b"\t", *JSON_BEGINS))
+        and _MAY_BE_MORE.search(line) is None
+    )
 
 
 @dataclass(frozen=True, slots=True)
