@@ -68,6 +68,8 @@ class Documents:
         self.number = 0
         self.offset = 0
         self.problem: str | None = None
+        self.may_go_on = False
+        """The last document had no end yet, so that more bytes may change what it is."""
 
     def _each_line(self) -> Iterator[bytes]:
         for block in self._blocks:
@@ -94,6 +96,7 @@ class Documents:
                         self._left = [] if line is None else [line]
                         break
                     yield from document.take(line, _slices(line))
+                self.may_go_on = not document.is_over
                 yield from document.finish()
             self.number, self.offset = document.number, document.offset
             self._left = document.left + self._left

@@ -1,7 +1,8 @@
 """Records printed over several lines (`indent=4`), put together per source.
 
 Such a record begins with a line that is `{` alone and ends with one that is `}` alone; between
-them every line is indented. Lines of other sources, and ordinary text, may stand between.
+them every line is indented. A space may stand before all of them. Lines of other sources, and
+ordinary text, may stand between.
 """
 
 import re
@@ -11,9 +12,11 @@ from typing import Final, NamedTuple
 from reconstruct.intake.ledger import FileLedger
 from reconstruct.intake.wrappers.layer import Origin
 
-__all__ = ["MAX_BYTES", "MAX_LINES", "Joiner", "Piece"]
+__all__ = ["BEGINS", "MAX_BYTES", "MAX_LINES", "Joiner", "Piece"]
 
 _INSIDE: Final = re.compile(rb"\s+(?:\"|[}\]]|[-0-9]|true|false|null|NaN|-?Infinity|[{\[])")
+BEGINS: Final = (b"{", b" {")
+"""Lines with which a record begins."""
 MAX_LINES: Final = 20_000
 MAX_BYTES: Final = 64 << 20
 
@@ -42,6 +45,18 @@ class Piece(NamedTuple):
 class _Open:
     pieces: list[Piece] = field(default_factory=list)
     size: int = 0
+    space: bytes = b""
+    """What stands before every line."""
+
+    def goes_on(self, body: bytes) -> bool:
+        """Say whether a line belongs to the record."""
+        return body.startswith(self.space) and (
+            self.is_end(body) or _INSIDE.match(body, len(self.space)) is not None
+        )
+
+    def is_end(self, body: bytes) -> bool:
+        """Say whether a line is the record's last one."""
+        return body == self.space + b"}"
 
 
 class Joiner:
@@ -62,19 +77,19 @@ class Joiner:
         A group whose last line is `}` is a whole record to try; any other was given up.
         """
         body, source = piece.body, piece.origin.sources
-        if body == b"{":
+        if body in BEGINS:
             done = [self._end(source)] if source in self._open else []
-            self._open[source] = _Open([piece], len(piece.line))
+            self._open[source] = _Open([piece], len(piece.line), body[:-1])
             self._size += len(piece.line)
             return True, done
         pending = self._open.get(source)
-        if pending is None or not (body == b"}" or _INSIDE.match(body)):
+        if pending is None or not pending.goes_on(body):
             return False, []
         pending.pieces.append(piece)
         pending.size += len(piece.line)
         self._size += len(piece.line)
         done = []
-        if body == b"}" or len(pending.pieces) >= MAX_LINES or pending.size >= MAX_BYTES:
+        if pending.is_end(body) or len(pending.pieces) >= MAX_LINES or pending.size >= MAX_BYTES:
             done.append(self._end(source))
         while self._size >= MAX_BYTES:
             done.append(self._end(next(iter(self._open))))

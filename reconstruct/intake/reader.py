@@ -20,7 +20,7 @@ from reconstruct.intake.formats import (
     recognise,
     recognise_text,
 )
-from reconstruct.intake.joiner import Joiner, Piece
+from reconstruct.intake.joiner import BEGINS, Joiner, Piece
 from reconstruct.intake.json_text import Json, NotJson, Rounded
 from reconstruct.intake.ledger import FileLedger, LineClass
 from reconstruct.intake.ours import BATCH_BYTES, TYPES, Line, OurLines, prefix
@@ -52,6 +52,7 @@ def read(
     progress: Callable[[int, int], None] | None = None,
     wrapper: str | None = None,
     vouch: Vouch | None = None,
+    batch_bytes: int = BATCH_BYTES,
 ) -> Iterator[tuple[str, pa.Table]]:
     """Read `files` and yield batches: the name of a table of `intake.tables`, and its rows.
 
@@ -59,7 +60,7 @@ def read(
     that is read from `start_offset` on, only what was read is counted. `progress` is told the bytes
     done and the bytes there are, by the files' sizes. `wrapper` names the only wrapper to look for
     around lines; raises `UsageError` when there is none of that name. `vouch` reads lines of ours
-    many at a time, those that it can vouch for.
+    many at a time, those that it can vouch for: `batch_bytes` of them, or one block more.
     """
     reader = Reader(Batches(), wrapper, vouch)
     total = sum(file.size for file in files)
@@ -68,7 +69,7 @@ def read(
     for file, following in zip(files, following_sets, strict=False):  # no file: nothing follows
         goes_on = following is not None and following == file.rotation_set
         for offset in reader.read(file, goes_on=goes_on):
-            if reader.ours.size >= BATCH_BYTES:
+            if reader.ours.size >= batch_bytes:
                 reader.end_batch()
             yield from reader.batches.full()
             if progress is not None:
@@ -321,7 +322,7 @@ class Reader:
         if not body:
             self._reject(LineClass.BLANK, "nothing on it", piece)
             return
-        if body == b"{" or not self._joiner.is_idle:
+        if body in BEGINS or not self._joiner.is_idle:
             taken, groups = self._joiner.take(piece)
             for group in groups:
                 self._join(group)
@@ -332,7 +333,7 @@ class Reader:
     def _join(self, group: list[Piece]) -> None:
         """Make one record of the lines of `group`, or handle each by itself."""
         head = group[0]
-        if group[-1].body != b"}":
+        if group[-1].body.lstrip() != b"}":
             self._give_up(group)
             return
         whole = b"\n".join(piece.body for piece in group)
@@ -392,7 +393,7 @@ class Reader:
             self._reject(LineClass.RECOVERED, reason, piece)
         else:
             # Several records on a line: a repeated one makes no line a duplicate.
-            self._keep(record, piece, recovered=len(record.rows) > 1)
+            self._keep(record, piece, recovered=record.record_count > 1)
             piece.ledger.record(record.line_class)
             self._count_wrapper(piece)
 

@@ -1,5 +1,9 @@
 -- One row is a record that repeats another one: all of it is equal, so a file or a line was read
 -- twice. The first by file and line is kept.
+--
+-- A logger that does not number its lines may say the same twice. Its record is a repetition where
+-- another file has it as often, and its time is finer than a millisecond or it names a span: two
+-- processes may well say the same in the same second.
 CREATE TABLE _duplicate_lines AS
 WITH
 repeated_span AS (
@@ -46,6 +50,76 @@ ranked_span AS (
             resource::VARCHAR
         ORDER BY file, line, byte_offset, rowid
     )
+),
+unnumbered_log AS (
+    SELECT
+        rowid AS row_id,
+        file,
+        line,
+        byte_offset,
+        recovered,
+        [
+            instance,
+            time_unix_nano::VARCHAR,
+            severity_number::VARCHAR,
+            severity_text,
+            body::VARCHAR,
+            attributes::VARCHAR,
+            trace_id,
+            span_id,
+            flags::VARCHAR,
+            scope_name,
+            scope_version,
+            resource::VARCHAR
+        ] AS content,
+        row_number() OVER (
+            PARTITION BY file, content
+            ORDER BY line, byte_offset, rowid
+        ) AS nth_in_file
+    FROM _log_lines
+    SEMI JOIN (
+        SELECT instance, time_unix_nano
+        FROM _log_lines
+        WHERE seq IS NULL
+        GROUP BY instance, time_unix_nano
+        HAVING min(file) <> max(file)
+    ) AS repeated_log USING (instance, time_unix_nano)
+    WHERE seq IS NULL AND (span_id IS NOT NULL OR time_unix_nano % 1000000 <> 0)
+),
+unnumbered_metric AS (
+    SELECT
+        rowid AS row_id,
+        file,
+        line,
+        byte_offset,
+        recovered,
+        [
+            instance,
+            name,
+            unit,
+            type,
+            start_time_unix_nano::VARCHAR,
+            time_unix_nano::VARCHAR,
+            attributes::VARCHAR,
+            value::VARCHAR,
+            count::VARCHAR,
+            sum::VARCHAR,
+            min::VARCHAR,
+            max::VARCHAR,
+            bucket_counts::VARCHAR,
+            scope_name,
+            scope_version,
+            resource::VARCHAR
+        ] AS content
+    FROM _metric_lines
+    SEMI JOIN (
+        SELECT instance, time_unix_nano, name
+        FROM _metric_lines
+        WHERE seq IS NULL
+        GROUP BY instance, time_unix_nano, name
+        HAVING min(file) <> max(file)
+    ) AS repeated_metric USING (instance, time_unix_nano, name)
+    WHERE seq IS NULL
 ),
 ranked_other AS (
     SELECT
@@ -97,6 +171,54 @@ ranked_other AS (
     WINDOW process_copies AS (
         PARTITION BY instance, seq, time_unix_nano, state
         ORDER BY file, line, byte_offset, rowid
+    )
+    UNION ALL
+    SELECT
+        'model_call',
+        rowid,
+        file,
+        line,
+        byte_offset,
+        recovered,
+        row_number() OVER call_copies,
+        first_value(rowid) OVER call_copies,
+        first_value(file || ':' || line) OVER call_copies
+    FROM _capture_lines
+    WINDOW call_copies AS (
+        PARTITION BY model_call_id, record::VARCHAR
+        ORDER BY file, line, byte_offset, rowid
+    )
+    UNION ALL
+    SELECT
+        'log',
+        row_id,
+        file,
+        line,
+        byte_offset,
+        recovered,
+        row_number() OVER unnumbered_log_copies,
+        first_value(row_id) OVER unnumbered_log_copies,
+        first_value(file || ':' || line) OVER unnumbered_log_copies
+    FROM unnumbered_log
+    WINDOW unnumbered_log_copies AS (
+        PARTITION BY nth_in_file, content
+        ORDER BY file, line, byte_offset, row_id
+    )
+    UNION ALL
+    SELECT
+        'metric',
+        row_id,
+        file,
+        line,
+        byte_offset,
+        recovered,
+        row_number() OVER unnumbered_metric_copies,
+        first_value(row_id) OVER unnumbered_metric_copies,
+        first_value(file || ':' || line) OVER unnumbered_metric_copies
+    FROM unnumbered_metric
+    WINDOW unnumbered_metric_copies AS (
+        PARTITION BY content
+        ORDER BY file, line, byte_offset, row_id
     )
 )
 SELECT

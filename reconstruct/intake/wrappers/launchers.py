@@ -7,13 +7,16 @@ from reconstruct.intake.wrappers.layer import Layer, LineWrapper
 
 __all__ = ["MPIRUN", "PARALLEL", "PDSH", "SRUN", "TORCHRUN"]
 
+_SPACE: Final = rb"(?: (?![\s\"}\]]|\{\s*\Z))?"
+"""Some versions write a space. Before a piece of a record over several lines it may be the record's
+own, and stays: on all of them or on none."""
 _MPIRUN: Final = re.compile(
     rb"(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})?"
-    rb"\[((?:[^\]\s@]{1,253}@)?\d{1,9}, ?\d{1,9})\]<(stdout|stderr)>: ?"
+    rb"\[((?:[^\]\s@]{1,253}@)?\d{1,9}, ?\d{1,9})\]<(stdout|stderr)>:" + _SPACE
 )
-_TORCHRUN: Final = re.compile(rb"\[([A-Za-z][\w-]{0,99}?\d{1,9})\]: ?")
-_SRUN: Final = re.compile(rb" {0,9}((?:\d{1,9}\+)?\d{1,9}): ?")
-_PDSH: Final = re.compile(rb"([A-Za-z0-9][\w.-]{0,253}): ?")
+_TORCHRUN: Final = re.compile(rb"\[([A-Za-z][\w-]{0,99}?\d{1,9})\]:" + _SPACE)
+_SRUN: Final = re.compile(rb" {0,9}((?:\d{1,9}\+)?\d{1,9}):" + _SPACE)
+_PDSH: Final = re.compile(rb"([A-Za-z0-9][\w.-]{0,253}):" + _SPACE)
 _PARALLEL: Final = re.compile(rb"([^\t\r\n{}\"]{1,200})\t")
 _LEVELS: Final = frozenset(
     b"TRACE DEBUG INFO NOTICE WARN WARNING SEVERE ERROR CRITICAL FATAL".split()

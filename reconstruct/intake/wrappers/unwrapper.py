@@ -144,7 +144,7 @@ def without_escapes(line: bytes) -> bytes:
 def _begins_record(payload: bytes) -> bool:
     """Say whether a record begins here, maybe in further layers."""
     for _ in range(MAX_DEPTH):
-        if payload.startswith(b'{"') or payload.rstrip() == b"{":
+        if payload.startswith((b'{"', b'[{"', b'[[{"')) or payload.strip() == b"{":
             return True
         for wrapper in _beginning(payload):
             layer = wrapper.take_off(payload)

@@ -9,12 +9,13 @@ SELECT
     arg_min(file, (file, line)) AS file,
     arg_min(line, (file, line)) AS line,
     coalesce(service_name, 'unknown') AS place,
-    count(*) || CASE WHEN count(*) = 1 THEN ' span of ' ELSE ' spans of ' END
+    count(DISTINCT (trace_id, span_id))
+        || CASE WHEN count(DISTINCT (trace_id, span_id)) = 1 THEN ' span of ' ELSE ' spans of ' END
         || coalesce(service_name, 'an unknown service')
         || ' had the id of the caller''s span, and got an id of its own' AS message,
     'nothing is wrong: Zipkin lets client and server share an id; these ids are not in the file'
         AS hint,
-    json_object('spans', count(*), 'shared_span_id', min(shared_span_id)) AS evidence
+    json_object('spans', count(DISTINCT (trace_id, span_id)), 'shared_span_id', min(shared_span_id)) AS evidence
 FROM _shared_span_lines
 GROUP BY service_name;
 

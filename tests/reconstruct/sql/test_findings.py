@@ -410,7 +410,7 @@ def test_a_damaged_archive(logs: Any) -> None:
     """The file and where it ends."""
     logs.span("one")
     path = logs.write()
-    (path / "a.log.gz").write_bytes(b"\x1f\x8b" + b"garbage")
+    (path / "a.log.gz").write_bytes(b"\x1f\x8b\x08" + b"garbage")
     (damaged,) = found(logs)["damaged_file"]
     assert damaged["file"].endswith("a.log.gz")
 

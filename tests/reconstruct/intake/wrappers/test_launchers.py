@@ -1,6 +1,10 @@
 """srun, mpirun, torchrun, pdsh, parallel: prefixes, glued or not, and what only looks like them."""
 
+import json
+
 import pytest
+
+TRACE = "0123456789abcdef" * 2
 
 
 def wrap(prefix, lines):
@@ -84,3 +88,31 @@ def test_a_prefix_that_begins_late_is_found(read, payloads):
     assert len(result.names) == 299
     assert result.classes["span"] > 200
     assert result.classes["span"] + result.classes["recovered"] == 299
+
+
+@pytest.mark.parametrize("indent", [1, 2, 4])
+@pytest.mark.parametrize("prefix", [b"[1,3]<stdout>:", b"[default3]:", b"3:", b"n1:"])
+@pytest.mark.parametrize("space", [b"", b" "])
+def test_a_space_behind_the_prefix_or_none(read, prefix, space, indent):
+    """Some versions write one: a record over several lines keeps its own indentation."""
+    record = {
+        "trace_id": TRACE,
+        "span_id": "0" * 15 + "1",
+        "name": "x",
+        "start_time": 1_750_000_000,
+    }
+    lines = (
+        json.dumps(record | {"attributes": {"a": {"b": [1]}}}, indent=indent).encode().split(b"\n")
+    )
+    result = read(b"".join(prefix + space + line + b"\n" for line in lines))
+    assert result.names == ["x"]
+    assert result.classes == {"span_start": 1, "joined": len(lines) - 1}
+    assert json.loads(result.spans[0]["attributes"]) == {"a": {"b": [1]}}
+
+
+@pytest.mark.parametrize("end", ["[{}]", "[[{}]]"])
+def test_a_list_behind_a_vague_prefix(read, end):
+    """It begins a record as an object does."""
+    span = f'{{"traceId":"{TRACE}","id":"1","timestamp":5,"duration":1}}'
+    result = read(f"n1: {end.format(span)}\n".encode() * 2)
+    assert result.classes == {"span": 2}
