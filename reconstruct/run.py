@@ -303,19 +303,22 @@ class Run:
 
 _CONDITIONS: Final = {"null": "IS NULL", "some": "IN (SELECT unnest({}))", "one": "= {}"}
 _SPANS: Final = """
+    WITH span AS MATERIALIZED (
+        SELECT *
+        FROM spans
+        WHERE trace_id IN (SELECT unnest($trace_ids))
+    )
     SELECT tree.depth, own.self_time_ns, span.*
     FROM span_tree_of($trace_ids) AS tree
-    JOIN spans AS span ON span.rowid = tree.node
-    LEFT JOIN self_time_of($trace_ids) AS own
-        ON own.trace_id = tree.trace_id
-        AND own.span_id = tree.span_id
-        AND own.occurrence = tree.occurrence
+    JOIN span ON span.rowid = tree.node
+    LEFT JOIN self_time_of($trace_ids) AS own ON own.node = tree.node
     WHERE $rollout_id::VARCHAR IS NULL
         OR tree.node IN (
             SELECT node
             FROM _rollout_spans
             WHERE rollout_id = $rollout_id
                 AND run_id IS NOT DISTINCT FROM $run_id::VARCHAR
+                AND trace_id IN (SELECT unnest($trace_ids))
         )
     ORDER BY min(span.start_time_unix_nano) OVER (PARTITION BY tree.trace_id), tree.trace_id,
         tree.path

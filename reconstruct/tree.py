@@ -5,7 +5,7 @@ parent that is not in the input becomes one synthetic span, however many childre
 Cost is linear in the spans, nothing recurses. Times are ns since 1970.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -92,51 +92,51 @@ class Trace:
             stack.extend(reversed(span.children))
 
 
-_ROWS: Final = """
+_PLACES: Final = """
     SELECT
         tree.node,
         tree.parent,
-        tree.depth,
         tree.orphan,
         tree.cycle,
-        span.trace_id,
-        span.span_id,
-        span.parent_span_id,
-        span.name,
-        span.kind,
-        span.state,
-        span.service_name,
-        span.service_instance_id,
-        span.server_name,
-        span.process_pid,
-        span.run_id,
-        span.rollout_id,
-        span.start_time_unix_nano,
-        span.end_time_unix_nano,
-        span.duration_ns,
-        span.open_ns,
-        own.self_time_ns,
-        span.status_code,
-        span.status_message,
-        span.file,
-        span.line,
-        span.attributes,
-        span.events,
-        span.links
+        own.self_time_ns
     FROM span_tree_of($trace_ids) AS tree
-    JOIN spans AS span ON span.rowid = tree.node
-    LEFT JOIN self_time_of($trace_ids) AS own
-        ON own.trace_id = tree.trace_id
-        AND own.span_id = tree.span_id
-        AND own.occurrence = tree.occurrence
-    WHERE span.trace_id IN (SELECT unnest($trace_ids))
+    LEFT JOIN self_time_of($trace_ids) AS own ON own.node = tree.node
     ORDER BY tree.trace_id, tree.path
+"""
+_SPANS: Final = """
+    SELECT
+        rowid AS node,
+        trace_id,
+        span_id,
+        parent_span_id,
+        name,
+        kind,
+        state,
+        service_name,
+        service_instance_id,
+        server_name,
+        process_pid,
+        run_id,
+        rollout_id,
+        start_time_unix_nano,
+        end_time_unix_nano,
+        duration_ns,
+        open_ns,
+        status_code,
+        status_message,
+        file,
+        line,
+        attributes,
+        events,
+        links
+    FROM spans
+    WHERE rowid IN (SELECT unnest($nodes))
 """
 
 
 def trace_tree(engine: Engine, trace_id: str) -> Trace:
     """Return the whole trace; `trace_id` is its 32 hex digits. Raises `KeyError` for none."""
-    rows = engine.rows(_ROWS, {"trace_ids": [trace_id]})
+    rows = _rows(engine, [trace_id])
     if not rows:
         raise KeyError(trace_id)
     return _trace(rows)
@@ -148,25 +148,53 @@ def rollout_traces(engine: Engine, rollout_id: str, run_id: str | None = None) -
     Spans of other rollouts in the same trace, and what stands above this one, are left out. Raises
     `KeyError` when no span belongs to the rollout.
     """
-    members = engine.rows(
+    rollout = {"rollout_id": rollout_id, "run_id": run_id}
+    found = engine.rows(
         """
-        SELECT node, trace_id
-        FROM _rollout_spans
+        SELECT DISTINCT trace_id
+        FROM _rollout_traces
         WHERE rollout_id = $rollout_id
             AND ($run_id::VARCHAR IS NULL OR run_id = $run_id)
+        ORDER BY trace_id
         """,
-        {"rollout_id": rollout_id, "run_id": run_id},
+        rollout,
     )
-    if not members:
+    if not found:
         raise KeyError(rollout_id)
-    kept = {row["node"] for row in members}
-    trace_ids = sorted({row["trace_id"] for row in members})
+    trace_ids = [row["trace_id"] for row in found]
+    members = engine.rows(
+        """
+        SELECT node
+        FROM _rollout_spans
+        WHERE trace_id IN (SELECT unnest($trace_ids))
+            AND rollout_id = $rollout_id
+            AND ($run_id::VARCHAR IS NULL OR run_id = $run_id)
+        """,
+        {**rollout, "trace_ids": trace_ids},
+    )
     by_trace: dict[str, list[dict[str, Any]]] = {}  # Any: values of as many types as columns
-    for row in engine.rows(_ROWS, {"trace_ids": trace_ids}):
-        if row["node"] in kept:
-            by_trace.setdefault(row["trace_id"], []).append(row)
+    for row in _rows(engine, trace_ids, {row["node"] for row in members}):
+        by_trace.setdefault(row["trace_id"], []).append(row)
     traces = [_trace(rows) for rows in by_trace.values()]
     return sorted(traces, key=lambda trace: (trace.start_time_unix_nano, trace.trace_id))
+
+
+# Any: a row's values are of as many types as its columns
+def _rows(
+    engine: Engine, trace_ids: Sequence[str], kept: Container[int] | None = None
+) -> list[dict[str, Any]]:
+    """Return the spans of traces in order of their path, all or those of some nodes.
+
+    Their places are looked up first: told the numbers of the rows, DuckDB reads no others.
+    """
+    places = [
+        place
+        for place in engine.rows(_PLACES, {"trace_ids": trace_ids})
+        if kept is None or place["node"] in kept
+    ]
+    nodes = [place["node"] for place in places]
+    spans = {span["node"]: span for span in engine.rows(_SPANS, {"nodes": nodes})}
+    return [place | spans[place["node"]] for place in places]
 
 
 # Any: a row's values are of as many types as its columns
@@ -213,7 +241,7 @@ def _depths(rows: Sequence[dict[str, Any]]) -> dict[int, int]:
 
 # Any: a row's values are of as many types as its columns
 def _span(row: dict[str, Any], depth: int, children: tuple[Span, ...]) -> Span:
-    facts = {name: value for name, value in row.items() if name not in ("node", "parent", "depth")}
+    facts = {name: value for name, value in row.items() if name not in ("node", "parent")}
     for name in ("attributes", "events", "links"):
         facts[name] = decode_encoded(facts[name])
     return Span(**facts, depth=depth, children=children)

@@ -117,7 +117,19 @@ _SPANS: Final = {
     "until": "span.start_time_unix_nano < $until",
     "run_id": "span.run_id = $run_id",
     "trace_id": "span.trace_id = $trace_id",
-    "rollout_id": "span.rowid IN (SELECT node FROM _rollout_spans WHERE rollout_id = $rollout_id)",
+    "rollout_id": """
+        span.trace_id IN (SELECT trace_id FROM _rollout_traces WHERE rollout_id = $rollout_id)
+        AND span.rowid IN (
+            SELECT node
+            FROM _rollout_spans
+            WHERE rollout_id = $rollout_id
+                AND trace_id IN (
+                    SELECT trace_id
+                    FROM _rollout_traces
+                    WHERE rollout_id = $rollout_id
+                )
+        )
+    """,
     "service": "span.service_name IN (SELECT unnest($service))",
 }
 _TRACES: Final = {
@@ -126,7 +138,7 @@ _TRACES: Final = {
     "run_id": "trace.run_id = $run_id",
     "trace_id": "trace.trace_id = $trace_id",
     "rollout_id": """
-        trace.trace_id IN (SELECT trace_id FROM _rollout_spans WHERE rollout_id = $rollout_id)
+        trace.trace_id IN (SELECT trace_id FROM _rollout_traces WHERE rollout_id = $rollout_id)
     """,
     "service": """
         trace.trace_id IN (
@@ -142,20 +154,19 @@ _ROLLOUTS: Final = {
     "run_id": "rollout.run_id = $run_id",
     "trace_id": """
         EXISTS (
-            FROM _rollout_spans AS member
-            WHERE member.rollout_id = rollout.rollout_id
-                AND member.run_id IS NOT DISTINCT FROM rollout.run_id
-                AND member.trace_id = $trace_id
+            FROM _rollout_traces AS part
+            WHERE part.rollout_id = rollout.rollout_id
+                AND part.run_id IS NOT DISTINCT FROM rollout.run_id
+                AND part.trace_id = $trace_id
         )
     """,
     "rollout_id": "rollout.rollout_id = $rollout_id",
     "service": """
         EXISTS (
             FROM _rollout_spans AS member
-            JOIN spans AS span ON span.rowid = member.node
             WHERE member.rollout_id = rollout.rollout_id
                 AND member.run_id IS NOT DISTINCT FROM rollout.run_id
-                AND span.service_name IN (SELECT unnest($service))
+                AND member.service_name IN (SELECT unnest($service))
         )
     """,
 }

@@ -3,6 +3,9 @@
 -- Ancestors are found by doubling (parent, then its parent's parent, then 4, 8 … steps up), so a
 -- chain of 10,000 spans takes 14 rounds. What still has an ancestor after more steps than the
 -- trace has spans is on a cycle or under one; each cycle is cut above its earliest span.
+--
+-- Rows are in order of their trace, so that questions on one trace read no more than a few blocks.
+-- Times are here so that self times need no look-ups either.
 CREATE TABLE _edges AS
 WITH RECURSIVE
 link AS MATERIALIZED (
@@ -83,12 +86,15 @@ SELECT
     span.parent_span_id,
     span.occurrence,
     span.start_time_unix_nano,
+    span.end_time_unix_nano,
+    span.open_ns,
     span.parent_span_id IS NOT NULL AND link.parent IS NULL AS orphan,
     cycle_node.node IS NOT NULL AS cycle,
     cut.node IS NOT NULL AS is_cut
 FROM spans AS span
 LEFT JOIN link ON link.node = span.rowid
 LEFT JOIN cycle_node ON cycle_node.node = span.rowid
-LEFT JOIN cut ON cut.node = span.rowid;
+LEFT JOIN cut ON cut.node = span.rowid
+ORDER BY span.trace_id;
 
 COMMENT ON TABLE _edges IS 'One row is a span (node: its rowid in spans) and the row of its parent, cycles cut.';

@@ -15,7 +15,9 @@
 .read spans.sql
 .read traces.sql
 .read _edges.sql
+.read _inherited_rollouts.sql
 .read _rollout_spans.sql
+.read _rollout_traces.sql
 .read rollouts.sql
 .read model_calls.sql
 .read span_tree_of.sql

@@ -3,30 +3,17 @@
 -- A span belongs to the rollout that its own attributes name, else to that of the nearest ancestor
 -- with one, else to the only one of its trace.
 CREATE VIEW rollouts AS
-WITH rollout_span AS (
-    SELECT
-        member.run_id,
-        member.rollout_id,
-        span.trace_id,
-        span.status_code,
-        span.state,
-        span.start_time_unix_nano,
-        coalesce(span.end_time_unix_nano, span.start_time_unix_nano + span.open_ns)
-            AS end_time_unix_nano
-    FROM _rollout_spans AS member
-    JOIN spans AS span ON span.rowid = member.node
-)
 SELECT
     run_id,
     rollout_id,
-    count(DISTINCT trace_id) AS trace_count,
-    count(*) AS span_count,
-    count(*) FILTER (status_code = 'ERROR') AS error_count,
-    count(*) FILTER (state <> 'finished') AS open_count,
+    count(*) AS trace_count,
+    sum(span_count)::BIGINT AS span_count,
+    sum(error_count)::BIGINT AS error_count,
+    sum(open_count)::BIGINT AS open_count,
     min(start_time_unix_nano) AS start_time_unix_nano,
     max(end_time_unix_nano) AS end_time_unix_nano,
     max(end_time_unix_nano) - min(start_time_unix_nano) AS duration_ns
-FROM rollout_span
+FROM _rollout_traces
 GROUP BY run_id, rollout_id;
 
 COMMENT ON VIEW rollouts IS 'One row is a rollout of a run: all its spans, in however many traces.';

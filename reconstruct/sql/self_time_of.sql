@@ -11,32 +11,32 @@ CREATE MACRO self_time_of(ids) AS TABLE (
             parent,
             trace_id,
             span_id,
-            occurrence
+            occurrence,
+            start_time_unix_nano,
+            end_time_unix_nano,
+            open_ns
         FROM _edges
         WHERE ids IS NULL OR trace_id IN (SELECT unnest(ids))
     ),
     child AS (
         SELECT
-            edge.trace_id,
             edge.parent,
-            greatest(span.start_time_unix_nano, parent.start_time_unix_nano) AS start_time,
+            greatest(edge.start_time_unix_nano, parent.start_time_unix_nano) AS start_time,
             least(
-                coalesce(span.end_time_unix_nano, span.start_time_unix_nano + span.open_ns),
+                coalesce(edge.end_time_unix_nano, edge.start_time_unix_nano + edge.open_ns),
                 parent.end_time_unix_nano
             ) AS end_time
         FROM edge
-        JOIN spans AS span ON span.rowid = edge.node
-        JOIN spans AS parent ON parent.rowid = edge.parent
+        JOIN edge AS parent ON parent.node = edge.parent
         WHERE parent.end_time_unix_nano IS NOT NULL
     ),
     stretch AS (
         SELECT
-            trace_id,
             parent,
             start_time,
             end_time,
             max(end_time) OVER (
-                PARTITION BY trace_id, parent
+                PARTITION BY parent
                 ORDER BY start_time, end_time
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
             ) AS covered_until
@@ -45,23 +45,23 @@ CREATE MACRO self_time_of(ids) AS TABLE (
     ),
     covered AS (
         SELECT
-            trace_id,
             parent,
             sum(
                 greatest(0, end_time - greatest(start_time, coalesce(covered_until, start_time)))
             )::BIGINT AS covered_ns
         FROM stretch
-        GROUP BY trace_id, parent
+        GROUP BY parent
     )
     SELECT
+        edge.node,
         edge.trace_id,
         edge.span_id,
         edge.occurrence,
-        span.duration_ns - coalesce(covered.covered_ns, 0) AS self_time_ns
+        edge.end_time_unix_nano - edge.start_time_unix_nano - coalesce(covered.covered_ns, 0)
+            AS self_time_ns
     FROM edge
-    JOIN spans AS span ON span.rowid = edge.node
-    LEFT JOIN covered ON covered.parent = edge.node AND covered.trace_id = edge.trace_id
-    WHERE span.duration_ns IS NOT NULL
+    LEFT JOIN covered ON covered.parent = edge.node
+    WHERE edge.end_time_unix_nano IS NOT NULL
 );
 
 COMMENT ON MACRO TABLE self_time_of IS 'One row is a finished span and the time in it that none of its children covers; of the traces in the list `ids`, or of all when it is null.';

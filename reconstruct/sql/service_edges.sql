@@ -19,7 +19,8 @@ half AS (
         span.end_time_unix_nano,
         span.duration_ns,
         span.status_code = 'ERROR' AS has_failed,
-        span.attributes
+        _peer_address(span.attributes) AS address,
+        _peer_database(span.attributes) AS database
     FROM _edges AS edge
     JOIN spans AS span ON span.rowid = edge.node
 ),
@@ -38,7 +39,7 @@ crossing AS (
         client.duration_ns AS client_ns,
         server.duration_ns AS server_ns,
         server.start_time_unix_nano - client.end_time_unix_nano AS queue_ns,
-        client.attributes
+        client.address
     FROM half AS server
     JOIN half AS client ON client.node = server.parent
     WHERE client.service_name IS DISTINCT FROM server.service_name
@@ -58,7 +59,7 @@ paired_call AS (
             WHEN kind = 'queue' THEN min(queue_ns)
             ELSE any_value(client_ns) - sum(server_ns)::BIGINT
         END AS gap_ns,
-        any_value(_peer_address(attributes)) AS address
+        any_value(address) AS address
     FROM crossing
     GROUP BY client_node, client, server, kind
 ),
@@ -74,11 +75,8 @@ lone_client AS (
     SELECT
         client.node AS client_node,
         client.service_name AS client,
-        _peer_address(client.attributes) AS address,
-        coalesce(
-            client.attributes->>'db.system.name',
-            client.attributes->>'db.system'
-        ) AS database,
+        client.address,
+        client.database,
         client.has_failed,
         client.duration_ns
     FROM half AS client

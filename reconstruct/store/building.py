@@ -17,6 +17,7 @@ import duckdb
 
 from reconstruct.errors import UsageError
 from reconstruct.intake.files import LogFile
+from reconstruct.intake.ours import BATCH_BYTES
 from reconstruct.store import filling, inputs, location, relations
 
 __all__ = ["DEFAULT_MEMORY_LIMIT", "build", "connect", "lacking"]
@@ -27,6 +28,13 @@ DEFAULT_MEMORY_LIMIT: Final = "1GB"
 _CATALOG: Final = "logs"
 """Views name what they read with it, so a database file is called so, too."""
 _CHECKPOINT_AFTER: Final = "256MB"
+_PYTHON_BYTES: Final = 128 << 20
+"""What the process has before it reads anything."""
+_BATCH_PART: Final = 16
+"""A batch is at most so small a part of the limit; it takes a few times its size."""
+_BATCH_COPIES: Final = 4
+_THREAD_BYTES: Final = 128 << 20
+"""Below this each, several threads have no room to sort and join a million spans."""
 
 
 def connect(spill: str, memory_limit: str | None) -> duckdb.DuckDBPyConnection:
@@ -48,6 +56,20 @@ def connect(spill: str, memory_limit: str | None) -> duckdb.DuckDBPyConnection:
     except duckdb.Error as error:
         words = str(error).strip().splitlines()[0]
         raise UsageError(f"memory limit {memory_limit!r}: {words}") from None
+
+
+def share_memory(connection: duckdb.DuckDBPyConnection) -> int:
+    """Lower the limit of a connection that is to be filled, so that Python and a batch of lines fit
+    below it too, as far as DuckDB keeps half; return the bytes of a batch."""
+    (limit,) = connection.execute(
+        "SELECT parse_formatted_bytes(current_setting('memory_limit'))::BIGINT"
+    ).fetchone() or (0,)
+    batch = int(min(BATCH_BYTES, limit // _BATCH_PART))
+    share = max(limit - _PYTHON_BYTES - _BATCH_COPIES * batch, limit // 2)
+    connection.execute(f"SET memory_limit = '{share}B'")
+    (threads,) = connection.execute("SELECT current_setting('threads')").fetchone() or (1,)
+    connection.execute(f"SET threads = {max(1, min(threads, share // _THREAD_BYTES))}")
+    return batch
 
 
 def lacking(path: Path, found: Sequence[LogFile]) -> inputs.Changes | None:
@@ -91,6 +113,7 @@ def build(
         else:
             shutil.copyfile(path, new)
         with connect(spill, memory_limit) as connection:
+            batch_bytes = BATCH_BYTES if memory_limit is None else share_memory(connection)
             connection.execute(f"SET checkpoint_threshold = '{_CHECKPOINT_AFTER}'")
             connection.execute(f"ATTACH {_quoted(new)} AS {_CATALOG} (RECOVERY_MODE no_wal_writes)")
             connection.execute(f"USE {_CATALOG}")
@@ -101,7 +124,13 @@ def build(
             else:
                 relations.drop_relations(connection)
                 inputs.forget(connection, change)
-            filling.fill(connection, change.to_read, progress=progress, wrapper=wrapper)
+            filling.fill(
+                connection,
+                change.to_read,
+                progress=progress,
+                wrapper=wrapper,
+                batch_bytes=batch_bytes,
+            )
             inputs.remember(connection, change, found)
             # Row ids, by which relations refer to lines, change where rows were deleted: now, not
             # when the relations are there.

@@ -7,7 +7,8 @@ In one run, over the same logs of a gym (`gym_logs.py`; a tenth of the lines is 
 - jq: the README's recipe that lists the spans of each trace (left out where there is no jq);
 - careful: the same lines read one by one, to what reads many at a time, both into memory;
 - warm: the command again, nothing changed; grown: again after a hundredth was appended;
-- linear: cold over ten times less, and its time per line; peak memory of the command.
+- linear: cold over ten times less, and its time per line; peak memory of the command;
+- questions: commands over the store that is there, their share of cold and their peak memory.
 
 Times are of this machine; the ratios are what counts.
 
@@ -23,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -35,6 +36,7 @@ from reconstruct.intake import files, reader
 from reconstruct.store import relations
 from reconstruct.store.filling import fill
 
+MAXRSS_BYTES = 1 if platform.system() == "Darwin" else 1024
 COLUMNS = {
     field.name: {FieldType.TEXT: "VARCHAR", FieldType.INT64: "BIGINT"}.get(field.type, "JSON")
     for field in SPAN
@@ -50,6 +52,26 @@ from reconstruct.engine import Engine
 with Engine.read([sys.argv[1]], store=Path(sys.argv[2])) as engine:
     assert engine.rows("SELECT count(*) AS n FROM spans")[0]["n"] >= int(sys.argv[3])
     engine.rows("FROM traces LIMIT 1")
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+QUESTIONS = {
+    "show 17-0": ("show", "17-0"),
+    "traces --limit 20": ("traces", "--limit", "20"),
+    "rollouts --service agent": ("rollouts", "--service", "agent"),
+    "summary": ("summary",),
+    "doctor": ("doctor",),
+}
+"""What is asked of a store, as the words of a command."""
+QUESTION = """
+import resource, sys
+from contextlib import redirect_stdout
+from io import StringIO
+from reconstruct.cli import main
+with redirect_stdout(StringIO()):
+    code = main(sys.argv[1:])
+assert code in (0, 1), code  # 1 is an answer, too
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
@@ -77,8 +99,18 @@ class Logs:
             capture_output=True,
             env=self._environment,
         )
-        kilobytes = 1 if platform.system() == "Darwin" else 1024
-        self.peak_bytes = max(self.peak_bytes, int(done.stdout) * kilobytes)
+        self.peak_bytes = max(self.peak_bytes, int(done.stdout) * MAXRSS_BYTES)
+
+    def question(self, words: Sequence[str]) -> tuple[float, int]:
+        """Ask a command of the store; return its seconds and its peak memory in bytes."""
+        begin = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-c", QUESTION, *words, "--store", self.store, str(self.logs)],
+            check=True,
+            capture_output=True,
+            env=self._environment,
+        )
+        return time.perf_counter() - begin, int(done.stdout) * MAXRSS_BYTES
 
     def cold(self) -> None:
         shutil.rmtree(self.store, ignore_errors=True)
@@ -141,6 +173,7 @@ def measure(spans: int, rounds: int) -> dict[str, object]:
             "quick": timed(large.quick, rounds),
             "careful": timed(large.careful, 1),
         }
+        questions = {name: large.question(words) for name, words in QUESTIONS.items()}
         if shutil.which("jq"):
             seconds["jq"] = timed(large.jq, 1)
         seconds["grown"] = timed(large.grown, 1)
@@ -161,6 +194,14 @@ def measure(spans: int, rounds: int) -> dict[str, object]:
                 name: [round(each, 3) for each in times] for name, times in seconds.items()
             },
             "ratios": {name: round(ratio, 2) for name, ratio in ratios.items()},
+            "questions": {
+                name: {
+                    "seconds": round(taken, 3),
+                    "to_cold": round(taken / best["cold"], 3),
+                    "peak_mebibytes": round(peak / (1 << 20)),
+                }
+                for name, (taken, peak) in questions.items()
+            },
             "peak_mebibytes": round(large.peak_bytes / (1 << 20)),
             "versions": {
                 "python": platform.python_version(),
@@ -183,6 +224,11 @@ def main() -> None:
     for name, times in result["seconds"].items():
         spread = f" … {times[-1]:.2f}" if len(times) > 1 else ""
         print(f"{name:<36}{times[0]:>8.2f}{spread} s")
+    for name, asked in result["questions"].items():
+        print(
+            f"{name:<36}{asked['seconds']:>8.2f} s, {asked['to_cold']:.3f} of cold, "
+            f"{asked['peak_mebibytes']} MiB"
+        )
     for name, ratio in result["ratios"].items():
         print(f"{name:<36}{ratio:>8.2f}")
     print(", ".join(f"{name} {number}" for name, number in result["versions"].items()))

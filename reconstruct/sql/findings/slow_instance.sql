@@ -15,10 +15,7 @@ timed AS (
         span.run_id,
         own.self_time_ns
     FROM spans AS span
-    JOIN self_time AS own
-        ON own.trace_id = span.trace_id
-        AND own.span_id = span.span_id
-        AND own.occurrence = span.occurrence
+    JOIN self_time_of(NULL) AS own ON own.node = span.rowid
     WHERE span.kind <> 'CLIENT'
 ),
 by_instance AS (

@@ -26,6 +26,8 @@ def test_its_ways_read_the_same(bench: Any, tmp_path: Path) -> None:
     assert logs.lines == len(written)
     assert sum('"span"' in line for line in written) == 320
     logs.cold()
+    asked = [logs.question(words) for words in bench.QUESTIONS.values()]
+    assert all(seconds > 0 and peak > 1 << 20 for seconds, peak in asked)
     logs.grown()
     assert logs.peak_bytes > 1 << 20
     ways = (logs.quick, logs.careful, lambda: logs.duckdb(":memory:"))
