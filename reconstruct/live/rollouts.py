@@ -167,7 +167,10 @@ class Rollouts:
         for key in before - now:
             rollout = self._all[key]
             del rollout.parts[group]
-            if not rollout.parts:
+            if not rollout.parts:  # its run became known: it is another rollout now
+                if rollout.finished_second is not None:
+                    self._per_second[rollout.finished_second] -= 1
+                self._slowest = None
                 self._remove(rollout)
         if not now:
             self._traces.forget(group)

@@ -275,6 +275,22 @@ def test_rollouts_of_a_run_that_is_one_trace_end_one_by_one():
     assert state.snapshot(now(5)).finished_count == 2
 
 
+def test_a_rollout_whose_run_becomes_known_later_is_counted_once():
+    """Here it turns out to be a part of one that is open."""
+    now = BASE + 2 * SECOND
+    state = state_of(
+        process(1, "started", 0),
+        span(2, None, 0, None, trace=2, rollout="r1", instance=1),
+        span(1, None, 0, 1, rollout="r1", instance=2),
+    )
+    assert [it.run_id for it in state.snapshot(now).slowest] == [None]
+    feed(state, [process(2, "started", 0)])
+    snapshot = state.snapshot(now)
+    assert [(it.run_id, it.span_count) for it in snapshot.open] == [("run-1", 2)]
+    assert snapshot.slowest == ()
+    assert (snapshot.finished_count, snapshot.finished_in_10_s) == (0, 0)
+
+
 def test_what_ended_is_told_once():
     """A late line of a finished rollout is counted, and is no event."""
     state = state_of(span(1, None, 0, 5, rollout="r"))
