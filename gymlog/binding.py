@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Any, ParamSpec, TypeVar, cast
 
-from gymlog.rollout import reset, set_rollout_id
+from gymlog.rollout import is_valid_rollout_id, reset, set_rollout_id
 from gymlog.semconv import ROLLOUT_ID
 
 __all__ = ["bind", "carried", "carrier"]
@@ -67,7 +67,9 @@ def carried(headers: Mapping[str, str]) -> Iterator[None]:
 
     extracted = Propagator().extract(headers)
     rollout_id = baggage.get_baggage(ROLLOUT_ID, extracted)
-    rollout = set_rollout_id(rollout_id) if isinstance(rollout_id, str) else None
+    # Where the headers have none it is what the host put into its baggage, whatever that is.
+    is_one = isinstance(rollout_id, str) and is_valid_rollout_id(rollout_id)
+    rollout = set_rollout_id(str(rollout_id)) if is_one else None
     token = context.attach(extracted)
     try:
         yield

@@ -234,7 +234,8 @@ class Span(_SpanInterface):
     def put(self, key: str, value: str | int, length: int = 0) -> None:
         """Set an attribute that needs no cleaning, at half the cost; `length` is that of a text."""
         limits = self.tracer.limits
-        if len(self._attributes) < limits.attributes and length <= limits.characters:
+        has_room = len(self._attributes) < limits.attributes and length <= limits.characters
+        if has_room and self._recording:
             self._attributes[key] = value
         else:
             self.set_attribute(key, value)

@@ -5,6 +5,10 @@ import contextvars
 import json
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+from opentelemetry import baggage
+from opentelemetry.context import attach, detach
+
 from gymlog import bind, carried, carrier, current_rollout_id, rollout_context
 from gymlog.testing import Captured
 
@@ -98,6 +102,19 @@ def test_a_carrier_with_nothing_in_it_changes_nothing(telemetry: Captured) -> No
     here = telemetry.span("here")
     inner = [span for span in telemetry.spans if span["name"] == "inner"]
     assert [span["parent_span_id"] for span in inner] == [here["span_id"]] * 2
+
+
+@pytest.mark.parametrize("rollout_id", ["a b", "x\r\nset-cookie: y", ""])
+def test_a_rollout_that_no_header_can_hold_is_passed_over(
+    telemetry: Captured, rollout_id: str
+) -> None:
+    """Whatever the host has put into OpenTelemetry's baggage under our name."""
+    token = attach(baggage.set_baggage("nemo.gym.rollout.id", rollout_id))
+    try:
+        with carried({}):
+            assert current_rollout_id() is None
+    finally:
+        detach(token)
 
 
 def test_a_carrier_has_the_rollout_with_telemetry_off() -> None:

@@ -59,6 +59,16 @@ def test_a_value_is_taken_when_it_is_set(telemetry: Captured) -> None:
     assert given == {"numbers": [1, 2]}
 
 
+def test_what_is_put_after_the_end_is_no_attribute(telemetry: Captured) -> None:
+    """The record may still wait to be sent: it is what it was at the end."""
+    span = telemetry.tracer.open_span("a")
+    span.put("early", 1)
+    span.end()
+    span.put("late", 1)
+    span.put("late too", "x", 1)
+    assert span.attributes == {"early": 1}
+
+
 @pytest.mark.parametrize("value", [Hostile(), {"a": Hostile()}, [Hostile()], object(), {1: 2}, {1}])
 def test_a_value_that_json_cannot_hold_does_no_harm(telemetry: Captured, value: object) -> None:
     """It becomes text, a list or an object; the other attributes stay."""
