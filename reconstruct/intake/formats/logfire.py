@@ -45,7 +45,7 @@ def understood(record: Record) -> Record:
     if not found:
         raise InvalidRecordError(fields.listed(problems))
     line_class = fields.main_class(Counter(rows.class_of(row) for row in found))
-    return record._replace(line_class=line_class, rows=tuple(found))
+    return Record(line_class, tuple(found), tuple(problems))
 
 
 def _is_logfire(row: rows.TableRow) -> bool:

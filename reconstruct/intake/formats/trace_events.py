@@ -6,10 +6,10 @@ then in a temporary file; about 300 bytes an event stay in memory.
 
 Read are complete events (X), pairs (B and E, b and e, S and F), instants (i, I, R, n, T, p) as
 events of the span around them or else as log records, and the names in metadata (M). Counters,
-flow arrows, samples, objects and memory dumps are left out. Ids come from `args` where they stand
-there; otherwise the spans of a process are one trace, with ids made from what the events say, so
-that they are the same wherever the file lies. Times are µs since `baseTimeNanoseconds`; without
-one the writer's own clock counts, as if it had begun in 1970.
+flow arrows, samples, objects, memory dumps and ends without a beginning are left out. Ids come
+from `args` where they stand there; otherwise the spans of a process are one trace, with ids made
+from what the events say, so that they are the same wherever the file lies. Times are µs since
+`baseTimeNanoseconds`; without one the writer's own clock counts, as if it had begun in 1970.
 """
 
 import json

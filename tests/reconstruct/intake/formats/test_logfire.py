@@ -125,3 +125,30 @@ def test_in_otlp(rows_of: Callable[..., Rows], record_of: Callable[..., Record |
     record = record_of(line)
     assert record is not None
     assert record.line_class is LineClass.SPAN
+
+
+def test_a_bad_pending_span_among_good_ones_is_named(
+    record_of: Callable[..., Record | None],
+) -> None:
+    """Of a line of several spans the others are kept, and the line is no clean one."""
+    record = record_of(json.dumps([PENDING | {"parent_id": None}, console("1" * 16, None)]))
+    assert record is not None
+    assert len(record.rows) == 1
+    (problem,) = record.problems
+    assert "pending span names no span" in problem
+    spans = [
+        {
+            "traceId": TRACE_ID,
+            "spanId": str(number) * 16,
+            "name": "x",
+            "startTimeUnixNano": "5",
+            "endTimeUnixNano": "5",
+            "attributes": [{"key": "logfire.span_type", "value": {"stringValue": kind}}],
+        }
+        for number, kind in ((1, "pending_span"), (2, "span"))
+    ]
+    record = record_of(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))
+    assert record is not None
+    assert len(record.rows) == 1
+    (problem,) = record.problems
+    assert "pending span names no span" in problem
