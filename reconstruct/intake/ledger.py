@@ -90,16 +90,20 @@ class FileLedger:
         problem: str | None,
         pending_bytes: int = 0,
         can_go_on: bool = False,
+        begins_within: bool = False,
+        ends_within: bool = False,
     ) -> None:
         """Hand over what is known of a file of which `size` bytes were read.
 
         `pending_bytes` follow them: a line that someone is writing. `can_go_on`: what is appended
-        can be read without what was before.
+        can be read without what was before. `begins_within`, `ends_within`: a line or record began
+        in the file before it, or may go on in the next one.
         """
         self.hand_over()
         common = self._wrappers.most_common(1)
         wrapper = " > ".join(common[0][0]) if common else None
-        row = (self.file, size, lines, problem, wrapper, pending_bytes, can_go_on)
+        ends = (can_go_on, begins_within, ends_within)
+        row = (self.file, size, lines, problem, wrapper, pending_bytes, *ends)
         self._batches.add(tables.FILES, row)
 
     def hand_over(self) -> None:

@@ -113,6 +113,7 @@ class Reader:
         has begun may end there.
         """
         self._begin(file)
+        begins_within = not self._is_idle
         lines = Lines(file)
         blocks: Iterable[bytes]
         problem: str | None = None
@@ -131,7 +132,7 @@ class Reader:
             can_go_on = can_go_on and block.endswith(b"\n")
             yield self.offset
         self._take_nearby()
-        can_go_on = can_go_on and self._joiner.is_idle and self._continuations.is_idle
+        ends_within = not self._is_idle
         if not goes_on:
             self.give_up()
         self._ledger.close(
@@ -139,9 +140,19 @@ class Reader:
             lines=self.number - file.start_line,
             problem=lines.problem or problem,
             pending_bytes=lines.pending,
-            can_go_on=can_go_on and lines.compression is None and lines.problem is None,
+            can_go_on=can_go_on
+            and not ends_within
+            and lines.compression is None
+            and lines.problem is None,
+            begins_within=begins_within,
+            ends_within=ends_within,
         )
         yield self.offset
+
+    @property
+    def _is_idle(self) -> bool:
+        """Nothing has begun that may go on."""
+        return self._joiner.is_idle and self._continuations.is_idle
 
     def read_on(self, file: LogFile, lines: Iterable[bytes]) -> None:
         """Read lines of an input that someone else reads, such as a pipe, from its `start_*` on."""
@@ -222,7 +233,7 @@ class Reader:
 
     def give_up(self) -> None:
         """Handle what has begun as it is: nothing follows that could go on with it."""
-        while not (self._continuations.is_idle and self._joiner.is_idle):
+        while not self._is_idle:
             # in what was a piece of one wrapper there may be one of another
             for piece in self._continuations.rest():
                 self._unwrap(piece)

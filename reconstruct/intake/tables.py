@@ -203,6 +203,8 @@ TABLES: Final[dict[str, Columns]] = {
         ("wrapper", TEXT),
         ("pending_bytes", INT),
         ("can_go_on", BOOL),
+        ("begins_within", BOOL),
+        ("ends_within", BOOL),
     ),
 }
 

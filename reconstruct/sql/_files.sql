@@ -7,7 +7,9 @@ CREATE TABLE _files (
     problem VARCHAR,
     wrapper VARCHAR,
     pending_bytes BIGINT,
-    can_go_on BOOLEAN
+    can_go_on BOOLEAN,
+    begins_within BOOLEAN,
+    ends_within BOOLEAN
 );
 
 COMMENT ON TABLE _files IS 'One row is a file that was read.';

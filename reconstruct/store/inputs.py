@@ -8,6 +8,7 @@ written anew is read as a new one.
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 import duckdb
@@ -28,6 +29,8 @@ _COLUMNS: Final[tables.Columns] = (
     ("read_bytes", tables.INT),
     ("read_lines", tables.INT),
     ("can_go_on", tables.BOOL),
+    ("begins_within", tables.BOOL),
+    ("ends_within", tables.BOOL),
     ("fingerprint", tables.TEXT),
 )
 
@@ -45,7 +48,21 @@ class Input:
     read_bytes: int
     read_lines: int
     can_go_on: bool
+    begins_within: bool
+    ends_within: bool
     fingerprint: str
+
+    def is_as_it_was(self, file: LogFile) -> bool:
+        """Say whether a file has not been touched since."""
+        return (file.identity, file.size, file.mtime_ns) == (
+            (self.device, self.inode),
+            self.size,
+            self.mtime_ns,
+        )
+
+    def has_grown_to(self, file: LogFile) -> bool:
+        """Say whether there is more in a file than was read."""
+        return not self.is_as_it_was(file) and file.size > self.read_bytes
 
     def has_bytes_of(self, file: LogFile) -> bool:
         """Say whether a file begins with the bytes that were read."""
@@ -84,44 +101,57 @@ def held(connection: duckdb.DuckDBPyConnection) -> list[Input]:
 
 def changes(before: Sequence[Input], found: Sequence[LogFile]) -> Changes:
     """Compare what a store holds with the files that there are now."""
-    by_identity = {(each.device, each.inode): each for each in before}
-    by_path = {each.path: each for each in before}
+    known = _known(before, found)
+    _leave_out_half_lines(known, found)
     to_read: list[LogFile] = []
     kept: list[Input] = []
-    taken: set[str] = set()
     renamed: dict[str, str] = {}
     for file in found:
-        known = by_identity.get(file.identity or (0, 0)) or by_path.get(file.path)
-        if known is None or known.file in taken:
+        mine = known.get(file.name)
+        if mine is None:
             to_read.append(file)
             continue
-        is_same = (file.identity, file.size, file.mtime_ns) == (
-            (known.device, known.inode),
-            known.size,
-            known.mtime_ns,
-        )
-        has_grown = not is_same and file.size > known.read_bytes
-        if not (is_same or known.has_bytes_of(file)) or (has_grown and not known.can_go_on):
-            to_read.append(file)
-            continue
-        taken.add(known.file)
-        if known.file != file.name:
-            renamed[known.file] = file.name
-        kept.append(
-            replace(
-                known,
-                file=file.name,
-                path=file.path,
-                device=(file.identity or (0, 0))[0],
-                inode=(file.identity or (0, 0))[1],
-            )
-        )
-        if has_grown:
-            to_read.append(
-                replace(file, start_offset=known.read_bytes, start_line=known.read_lines)
-            )
-    to_drop = frozenset(each.file for each in before if each.file not in taken)
+        if mine.file != file.name:
+            renamed[mine.file] = file.name
+        device, inode = file.identity or (0, 0)
+        kept.append(replace(mine, file=file.name, path=file.path, device=device, inode=inode))
+        if mine.has_grown_to(file):
+            to_read.append(replace(file, start_offset=mine.read_bytes, start_line=mine.read_lines))
+    stay = {mine.file for mine in known.values()}
+    to_drop = frozenset(each.file for each in before if each.file not in stay)
     return Changes(tuple(to_read), to_drop, renamed, tuple(kept))
+
+
+def _known(before: Sequence[Input], found: Sequence[LogFile]) -> dict[str, Input]:
+    """Return what is held of each file, by its name now; others must be read from their start."""
+    by_identity = {(each.device, each.inode): each for each in before}
+    by_path = {each.path: each for each in before}
+    known: dict[str, Input] = {}
+    taken: set[str] = set()
+    for file in found:
+        mine = by_identity.get(file.identity or (0, 0)) or by_path.get(file.path)
+        if mine is None or mine.file in taken:
+            continue
+        if not (mine.is_as_it_was(file) or mine.has_bytes_of(file)):
+            continue
+        if mine.can_go_on or not mine.has_grown_to(file):
+            known[file.name] = mine
+            taken.add(mine.file)
+    return known
+
+
+def _leave_out_half_lines(known: dict[str, Input], found: Sequence[LogFile]) -> None:
+    """Let two files of a rotation set be read together where a line or record lies in both."""
+    pairs = [
+        (one.name, next_.name)
+        for one, next_ in pairwise(found)
+        if one.rotation_set is not None and one.rotation_set == next_.rotation_set
+    ]
+    for older, newer in [*pairs, *reversed(pairs)]:
+        if newer not in known and older in known and known[older].ends_within:
+            del known[older]
+        elif older not in known and newer in known and known[newer].begins_within:
+            del known[newer]
 
 
 def forget(connection: duckdb.DuckDBPyConnection, change: Changes) -> None:
@@ -157,7 +187,9 @@ def remember(
             last(problem) AS problem,
             first(wrapper ORDER BY wrapper IS NULL) AS wrapper,
             last(pending_bytes) AS pending_bytes,
-            last(can_go_on) AS can_go_on
+            last(can_go_on) AS can_go_on,
+            first(begins_within) AS begins_within,
+            last(ends_within) AS ends_within
         FROM (SELECT * FROM {tables.FILES} ORDER BY rowid)
         GROUP BY file
         """
@@ -166,9 +198,9 @@ def remember(
     connection.execute(f"INSERT INTO {tables.FILES} BY NAME FROM _merged").fetchall()
     connection.execute("DROP TABLE _merged").fetchall()
     read = {
-        file: (size, lines, can_go_on)
-        for file, size, lines, can_go_on in connection.execute(
-            f"SELECT file, bytes, lines, can_go_on FROM {tables.FILES}"
+        file: facts
+        for file, *facts in connection.execute(
+            f"SELECT file, bytes, lines, can_go_on, begins_within, ends_within FROM {tables.FILES}"
         ).fetchall()
     }
     kept = {each.file: each for each in change.kept}
@@ -184,7 +216,14 @@ def remember(
     connection.unregister("_rows")
 
 
-def _read(file: LogFile, size: int, lines: int, can_go_on: object) -> Input:
+def _read(
+    file: LogFile,
+    size: int,
+    lines: int,
+    can_go_on: bool,  # noqa: FBT001  # columns of a row, here and below
+    begins_within: bool,  # noqa: FBT001
+    ends_within: bool,  # noqa: FBT001
+) -> Input:
     """Describe a file that has just been read: `size` bytes of it, unpacked."""
     read_bytes = size if can_go_on else file.size
     try:
@@ -201,6 +240,8 @@ def _read(file: LogFile, size: int, lines: int, can_go_on: object) -> Input:
         mtime_ns=file.mtime_ns,
         read_bytes=read_bytes,
         read_lines=lines,
-        can_go_on=bool(can_go_on),
+        can_go_on=can_go_on,
+        begins_within=begins_within,
+        ends_within=ends_within,
         fingerprint=digest,
     )

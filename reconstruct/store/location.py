@@ -7,6 +7,7 @@ are kept.
 
 import hashlib
 import os
+import re
 import shutil
 import time
 from collections.abc import Sequence
@@ -29,6 +30,9 @@ _KEPT: Final = 4
 _ABANDONED_SECONDS: Final = 86_400
 """Whoever writes a file for so long has died."""
 _NAME: Final = "logs.duckdb"
+_KEY_BYTES: Final = 8
+_KEY: Final = re.compile(rf"[0-9a-f]{{{2 * _KEY_BYTES}}}")
+"""How the folders of databases are called."""
 
 
 def beside(found: Sequence[LogFile]) -> Path | None:
@@ -49,19 +53,24 @@ def are_lasting(found: Sequence[LogFile]) -> bool:
 def database(folder: Path, paths: Sequence[str], wrapper: str | None) -> Path:
     """Return where in a store the database lies for what was asked for."""
     asked = "\n".join(sorted(str(Path(path).absolute()) for path in paths))
-    key = hashlib.blake2b(f"{wrapper}\n{asked}".encode("utf-8", "surrogateescape"), digest_size=8)
+    key = hashlib.blake2b(
+        f"{wrapper}\n{asked}".encode("utf-8", "surrogateescape"), digest_size=_KEY_BYTES
+    )
     return folder / key.hexdigest() / _NAME
 
 
 def prepare(folder: Path) -> None:
     """Make the folder, which no version control wants; remove the databases that were not used for
-    longest, and what was left by processes that died."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / ".gitignore").write_text("*\n")
+    longest, and what was left by processes that died. What else is in it stays."""
+    if not folder.exists():  # else it may be anyone's
+        folder.mkdir(parents=True)
+        (folder / ".gitignore").write_text("*\n")
     with suppress(OSError):
-        used = sorted(folder.glob(f"*/{_NAME}"), key=lambda path: path.stat().st_atime_ns)
+        own = [path for path in folder.iterdir() if _KEY.fullmatch(path.name)]
+        used = [path / _NAME for path in own if (path / _NAME).exists()]
+        used.sort(key=lambda path: path.stat().st_atime_ns)
         for path in used[:-_KEPT]:
             shutil.rmtree(path.parent, ignore_errors=True)
-        for path in folder.glob(f"*/*{UNFINISHED}"):
+        for path in (new for each in own for new in each.glob(f"*{UNFINISHED}")):
             if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
                 path.unlink()

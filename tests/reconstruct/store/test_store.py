@@ -117,6 +117,24 @@ def test_rotation(folder: Path, store: Path, logs: Any, read_bytes: dict[str, li
     same_as_read_anew(folder, store)
 
 
+def test_a_rotation_within_a_line(folder: Path, store: Path) -> None:
+    """A line that a runtime has cut begins in the older file and ends in the new one."""
+    stamp = "2025-06-15T15:06:40.05Z stdout"
+    [line] = [line for line in (folder / "b.log").read_text().splitlines() if "other" in line][:1]
+    current = folder / "pod.log"
+    current.write_text(f"{stamp} F hello\n{stamp} P {line[:99]}\n")
+    Engine.read([str(folder)], store=store).close()
+    current.rename(folder / "pod.log.1")
+    current.write_text("")
+    same_as_read_anew(folder, store)
+    current.write_text(f"{stamp} F {line[99:]}\n{stamp} P {line[:50]}\n")
+    same_as_read_anew(folder, store)
+    (folder / "pod.log.1").rename(folder / "pod.log.2")
+    current.rename(folder / "pod.log.1")
+    current.write_text(f"{stamp} F {line[50:]}\n")
+    same_as_read_anew(folder, store)
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "INFO: short\n", "INFO: another beginning\n" * 1000],
@@ -228,6 +246,21 @@ def test_where_a_store_lies(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     names[0].rename(tmp_path / "other" / "a.log")
     assert location.beside(files.find([str(tmp_path)])) is None
+
+
+def test_a_folder_that_was_there_keeps_what_is_in_it(folder: Path, tmp_path: Path) -> None:
+    """A store may be put anywhere, also where there is something else."""
+    there = {
+        tmp_path / ".gitignore": "*.tmp\n",
+        **{tmp_path / f"mine {number}" / "logs.duckdb": "mine" for number in range(6)},
+        tmp_path / "kept" / "draft.new": "mine",
+    }
+    for path, text in there.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        os.utime(path, (0, 0))
+    Engine.read([str(folder)], store=tmp_path).close()
+    assert {path: path.read_text() for path in there} == there
 
 
 def test_every_base_table_names_its_file() -> None:
