@@ -53,7 +53,11 @@ _REJECTED: Final = [
     type=click.Choice(CLASSES[CLASSES.index("duplicate") :]),
     help="List the lines of this class instead of the damaged ones.",
 )
-@click.option("--strict", is_flag=True, help="Exit with 1 when lines are damaged; say which.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Exit with 1 when lines are damaged or files could not be read whole; say which.",
+)
 @limit_option(20, "line")
 def command(logs: Logs, line_class: str | None, strict: bool, limit: int) -> int:  # noqa: FBT001  # click passes by keyword
     """Account for every line: how many of each class per file, adding up to the lines read, then
@@ -83,13 +87,17 @@ def command(logs: Logs, line_class: str | None, strict: bool, limit: int) -> int
             logs.console.json(counts)
         elif not logs.as_json:
             _table(logs, counts)
+        if strict or not logs.as_json:
             _problems(logs, engine)
         if line_class or not (strict or logs.as_json):
             rejected = _rejected(engine, [line_class] if line_class else list(DAMAGE))
             if rejected and not logs.as_json:
                 logs.console.text("\n")
             logs.show(_REJECTED, rejected, limit=limit, noun=f"{line_class or 'damaged'} line")
-        damage = _damage(counts)
+        unread = engine.rows(
+            "SELECT file, problem FROM _files WHERE problem IS NOT NULL ORDER BY file"
+        )
+        damage = _damage(counts, unread)
         if strict:
             _complain(logs, _rejected(engine, list(DAMAGE)), limit)
             logs.console.say(f"damaged: {damage}" if damage else "no damaged lines")
@@ -105,12 +113,16 @@ def _complain(logs: Logs, damaged: Sequence[Row], limit: int) -> None:
         logs.console.say(f"… {plural(left, 'more damaged line')}; --limit 0 shows all")
 
 
-def _damage(counts: Sequence[Row]) -> str:
-    """Name the classes of damaged lines and how many there are; empty when there are none."""
+def _damage(counts: Sequence[Row], unread: Sequence[Row]) -> str:
+    """Name the classes of damaged lines and how many there are, and of how many files something
+    is missing; empty when nothing is."""
     lines: Counter[str] = Counter()
     for row in counts:
         lines[row["class"]] += row["lines"]
-    return ", ".join(f"{count(lines[name])} {name}" for name in DAMAGE if lines[name])
+    found = [f"{count(lines[name])} {name}" for name in DAMAGE if lines[name]]
+    if unread:
+        found.append(f"{plural(len(unread), 'file')} not read whole")
+    return ", ".join(found)
 
 
 def _rejected(engine: "Engine", classes: list[str]) -> list[Row]:

@@ -12,6 +12,7 @@ from reconstruct.render.text import Line, Part, clean, count, duration, plural, 
 __all__ = ["DAMAGED", "overview", "screen"]
 
 DAMAGED: Final = (
+    LineClass.RECOVERED,
     LineClass.TORN,
     LineClass.INVALID,
     LineClass.BAD_ENCODING,

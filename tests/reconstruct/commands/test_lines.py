@@ -1,12 +1,16 @@
 """`reconstruct lines`: every line has a class, the classes add up, damage has a place."""
 
+import gzip
+
 from reconstruct.commands.lines import CLASSES, DAMAGE
 from reconstruct.intake.ledger import LineClass
+from reconstruct.live.screen import DAMAGED
 
 
 def test_the_classes_are_intakes():
     assert set(CLASSES) == {line_class.value for line_class in LineClass}
     assert set(DAMAGE) <= set(CLASSES)
+    assert DAMAGED == DAMAGE, "what is damaged is the same everywhere"
 
 
 def test_each_file_adds_up_and_so_does_the_whole(logs, run):
@@ -107,3 +111,15 @@ def test_strict_says_what_is_damaged_and_where(logs, run):
         "torn",
     ]
     assert done.err.splitlines()[1] == "… 2 more damaged lines; --limit 0 shows all"
+
+
+def test_strict_fails_for_a_file_that_could_not_be_read(logs, run):
+    """No line of it is damaged, and still something is missing."""
+    whole = gzip.compress(logs["agent"].path.read_bytes())
+    logs["agent"].path.write_bytes(whole[:12])
+    done = run("lines", "logs", "--strict")
+    assert done.code == 1
+    assert "logs/agent.log: gzip data ends early; what is there was read" in done.err
+    assert done.err.splitlines()[-1] == "damaged: 1 file not read whole"
+    logs["agent"].path.write_bytes(whole)
+    assert run("lines", "logs", "--strict").code == 0
