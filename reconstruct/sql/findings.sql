@@ -12,259 +12,45 @@ SELECT
     message,
     hint,
     evidence
-FROM _finding_orphan
-UNION ALL
-SELECT
-    code,
-    severity,
-    run_id,
-    trace_id,
-    span_id,
-    file,
-    line,
-    place,
-    message,
-    hint,
-    evidence
-FROM _finding_split_trace
-UNION ALL
-SELECT
-    code,
-    severity,
-    run_id,
-    trace_id,
-    span_id,
-    file,
-    line,
-    place,
-    message,
-    hint,
-    evidence
-FROM _finding_missing_root
-UNION ALL
-SELECT
-    code,
-    severity,
-    run_id,
-    trace_id,
-    span_id,
-    file,
-    line,
-    place,
-    message,
-    hint,
-    evidence
-FROM _finding_cycle
-UNION ALL
-SELECT
-    code,
-    severity,
-    run_id,
-    trace_id,
-    span_id,
-    file,
-    line,
-    place,
-    message,
-    hint,
-    evidence
-FROM _finding_unfinished
-UNION ALL
-SELECT
-    code,
-    severity,
-    run_id,
-    trace_id,
-    span_id,
-    file,
-    line,
-    place,
-    message,
-    hint,
-    evidence
-FROM _finding_stuck
-UNION ALL
-SELECT
-    code,
-    severity,
-    run_id,
-    trace_id,
-    span_id,
-    file,
-    line,
-    place,
-    message,
-    hint,
-    evidence
-FROM _finding_process_died
-UNION ALL
-SELECT
-    code,
-    severity,
-    run_id,
-    trace_id,
-    span_id,
-    file,
-    line,
-    place,
-    message,
-    hint,
-    evidence
-FROM _finding_errors
-UNION ALL
-SELECT
-    code,
-    severity,
-    run_id,
-    trace_id,
-    span_id,
-    file,
-    line,
-    place,
-    message,
-    hint,
-    evidence
-FROM _finding_slow_instance
-UNION ALL
-SELECT
-    code,
-    severity,
-    run_id,
-    trace_id,
-    span_id,
-    file,
-    line,
-    place,
-    message,
-    hint,
-    evidence
-FROM _finding_duplicate_span
-UNION ALL
-SELECT
-    code,
-    severity,
-    run_id,
-    trace_id,
-    span_id,
-    file,
-    line,
-    place,
-    message,
-    hint,
-    evidence
-FROM _finding_id_collision
-UNION ALL
-SELECT
-    code,
-    severity,
-    run_id,
-    trace_id,
-    span_id,
-    file,
-    line,
-    place,
-    message,
-    hint,
-    evidence
-FROM _finding_negative_duration
-UNION ALL
-SELECT
-    code,
-    severity,
-    run_id,
-    trace_id,
-    span_id,
-    file,
-    line,
-    place,
-    message,
-    hint,
-    evidence
-FROM _finding_outside_parent
-UNION ALL
-SELECT
-    code,
-    severity,
-    run_id,
-    trace_id,
-    span_id,
-    file,
-    line,
-    place,
-    message,
-    hint,
-    evidence
-FROM _finding_lost_lines
-UNION ALL
-SELECT
-    code,
-    severity,
-    run_id,
-    trace_id,
-    span_id,
-    file,
-    line,
-    place,
-    message,
-    hint,
-    evidence
-FROM _finding_torn_lines
-UNION ALL
-SELECT
-    code,
-    severity,
-    run_id,
-    trace_id,
-    span_id,
-    file,
-    line,
-    place,
-    message,
-    hint,
-    evidence
-FROM _finding_deduplicated
-UNION ALL
-SELECT
-    code,
-    severity,
-    run_id,
-    trace_id,
-    span_id,
-    file,
-    line,
-    place,
-    message,
-    hint,
-    evidence
-FROM _finding_js_console
-UNION ALL
-SELECT
-    code,
-    severity,
-    run_id,
-    trace_id,
-    span_id,
-    file,
-    line,
-    place,
-    message,
-    hint,
-    evidence
-FROM _finding_damaged_file
-UNION ALL
-SELECT
-    code,
-    severity,
-    run_id,
-    trace_id,
-    span_id,
-    file,
-    line,
-    place,
-    message,
-    hint,
-    evidence
-FROM _finding_shared_id;
+FROM (
+    FROM _finding_orphan
+    UNION ALL BY NAME
+    FROM _finding_split_trace
+    UNION ALL BY NAME
+    FROM _finding_missing_root
+    UNION ALL BY NAME
+    FROM _finding_cycle
+    UNION ALL BY NAME
+    FROM _finding_unfinished
+    UNION ALL BY NAME
+    FROM _finding_stuck
+    UNION ALL BY NAME
+    FROM _finding_process_died
+    UNION ALL BY NAME
+    FROM _finding_errors
+    UNION ALL BY NAME
+    FROM _finding_slow_instance
+    UNION ALL BY NAME
+    FROM _finding_duplicate_span
+    UNION ALL BY NAME
+    FROM _finding_id_collision
+    UNION ALL BY NAME
+    FROM _finding_negative_duration
+    UNION ALL BY NAME
+    FROM _finding_outside_parent
+    UNION ALL BY NAME
+    FROM _finding_lost_lines
+    UNION ALL BY NAME
+    FROM _finding_torn_lines
+    UNION ALL BY NAME
+    FROM _finding_deduplicated
+    UNION ALL BY NAME
+    FROM _finding_js_console
+    UNION ALL BY NAME
+    FROM _finding_damaged_file
+    UNION ALL BY NAME
+    FROM _finding_shared_id
+);
 
 COMMENT ON VIEW findings IS 'One row is a finding: something broken, or worth a look, and where.';
 COMMENT ON COLUMN findings.code IS 'Kind of finding: the name of its file in findings/.';
