@@ -17,7 +17,7 @@ from reconstruct.errors import (
 )
 
 if TYPE_CHECKING:
-    from reconstruct.run import Paths, Relation, Result, Run, Spans
+    from reconstruct.run import Paths, Relation, Result, Run, Spans, Store
 
 __all__ = [
     "DestinationError",
@@ -34,16 +34,21 @@ __all__ = [
 
 
 def open(  # noqa: A001  # read as `reconstruct.open`
-    paths: "Paths" = ".", *, memory_limit: str | None = None, wrapper: str | None = None
+    paths: "Paths" = ".",
+    *,
+    memory_limit: str | None = None,
+    wrapper: str | None = None,
+    store: "Store" = False,
 ) -> "Run":
     """Read logs: files, folders, globs, or `-` for stdin; one or several.
 
     `memory_limit` is DuckDB's, for example `4GB`; what is beyond is spilled into a private folder.
-    `wrapper` is the command line's `--wrapper`. Raises `InputError` when there is nothing to read.
+    `wrapper` is the command line's `--wrapper`. `store` is a folder to keep what was read in, so
+    that only what is new is read the next time; True is `.reconstruct` beside large logs. Raises `InputError` when there is nothing to read.
     """
     from reconstruct.run import Run
 
-    return Run.read(paths, memory_limit=memory_limit, wrapper=wrapper)
+    return Run.read(paths, memory_limit=memory_limit, wrapper=wrapper, store=store)
 
 
 def __getattr__(name: str) -> Any:  # Any: the attribute of another module

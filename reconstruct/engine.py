@@ -51,11 +51,11 @@ class Engine:
     ) -> Self:
         """Read files, folders, globs or `-` and load every relation.
 
-        `memory_limit` is DuckDB's, e.g. `1GB`; `progress` is told bytes done and bytes in all.
-        `wrapper` names the only wrapper to look for around lines (`intake.wrappers.NAMES`). `store`
-        is a folder to keep what was read in, so that only what is new is read the next time; True
-        is `.reconstruct` beside the logs, where that is worth it. Raises `InputError` when there is
-        nothing to read.
+        `memory_limit` is DuckDB's, e.g. `1GB`, less what Python takes while a store is made;
+        `progress` is told bytes done and bytes in all. `wrapper` names the only wrapper to look for
+        around lines (`intake.wrappers.NAMES`). `store` is a folder to keep what was read in, so
+        that only what is new is read the next time; True is `.reconstruct` beside the logs, where
+        that is worth it. Raises `InputError` when there is nothing to read.
         """
         found = files.search(paths)
         spill = tempfile.TemporaryDirectory(prefix="reconstruct-")

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = ["Paths", "Relation", "Result", "Run", "Spans"]
+__all__ = ["Paths", "Relation", "Result", "Run", "Spans", "Store"]
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 """Files, folders, globs, or `-` for stdin."""
+Store = str | os.PathLike[str] | bool
+"""A folder, whether there may be one beside the logs, or none."""
 Parameters = Sequence[object] | Mapping[str, object]
 Row = dict[str, Any]  # Any: a row's values are of as many types as its columns
 
@@ -215,12 +218,18 @@ class Run:
 
     @classmethod
     def read(
-        cls, paths: Paths, *, memory_limit: str | None = None, wrapper: str | None = None
+        cls,
+        paths: Paths,
+        *,
+        memory_limit: str | None = None,
+        wrapper: str | None = None,
+        store: Store = False,
     ) -> Self:
         """Read logs, as `reconstruct.open` does."""
         listed = [paths] if isinstance(paths, str | os.PathLike) else paths
         names = [os.fspath(path) for path in listed]
-        return cls(Engine.read(names, memory_limit=memory_limit, wrapper=wrapper))
+        place = store if isinstance(store, bool) else Path(store)
+        return cls(Engine.read(names, memory_limit=memory_limit, wrapper=wrapper, store=place))
 
     @property
     def spans(self) -> Relation:

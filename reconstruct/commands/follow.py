@@ -82,8 +82,8 @@ def command(
     (`summary`) say how it was then.
 
     It ends at Ctrl-C, at the end of standard input, when nobody reads it any more (`| head`), or as
-    the options say; then the exit code is 1
-    when there were errors, lost rollouts or dead processes.
+    the options say; then the exit code is 1 when there were errors, lost rollouts or dead
+    processes.
 
     \b
     Example: wait for a run in a script

@@ -108,7 +108,11 @@ def on_logs(function: Function) -> Function:
     @paths_argument
     @click.option("--json", "as_json", is_flag=True, help="Write JSON instead of a table.")
     @color_option
-    @click.option("--memory-limit", metavar="SIZE", help="DuckDB's memory, for example 4GB.")
+    @click.option(
+        "--memory-limit",
+        metavar="SIZE",
+        help="DuckDB's memory, for example 4GB, less what Python takes while large logs are read.",
+    )
     @wrapper_option
     @click.option(
         "--store",

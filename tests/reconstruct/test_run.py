@@ -236,6 +236,16 @@ def test_threads_share_a_run(run: reconstruct.Run) -> None:
     assert sorted(found) == [1] * 12 + [2] * 8
 
 
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_store_keeps_what_was_read(folder: Path, tmp_path: Path, kind: type) -> None:
+    """As the command line's `--store`: one database, whoever asks."""
+    kept = tmp_path / "kept"
+    for _ in range(2):
+        with reconstruct.open(folder, store=kind(kept)) as run:
+            assert len(run.spans) > 0
+    assert len(list(kept.glob("*/logs.duckdb"))) == 1
+
+
 def test_closed_logs_answer_nothing(folder: Path) -> None:
     """And say so, whatever is asked of them."""
     run = reconstruct.open(folder)
