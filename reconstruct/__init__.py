@@ -44,7 +44,8 @@ def open(  # noqa: A001  # read as `reconstruct.open`
 
     `memory_limit` is DuckDB's, for example `4GB`; what is beyond is spilled into a private folder.
     `wrapper` is the command line's `--wrapper`. `store` is a folder to keep what was read in, so
-    that only what is new is read the next time; True is `.reconstruct` beside large logs. Raises `InputError` when there is nothing to read.
+    that only what is new is read the next time; True is `.reconstruct` beside large logs. Raises
+    `InputError` when there is nothing to read.
     """
     from reconstruct.run import Run
 
