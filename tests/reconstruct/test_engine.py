@@ -58,7 +58,7 @@ def test_progress(logs: Any) -> None:
 
 
 def test_a_query_of_someone_elses(engine: Engine) -> None:
-    """Is answered within its limits; `test_safe_sql` says what it cannot do."""
+    """Is answered within its limits; the tests of `safe_sql` say what it cannot do."""
     with engine.answer("SELECT name FROM spans WHERE name <> $1 ORDER BY 1", ["child"]) as answer:
         assert (answer.names, list(answer.rows())) == (("name",), [("root",)])
     with engine.answer("FROM spans", limits=Limits(max_rows=1)) as answer:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,30 +15,10 @@ from hypothesis import strategies as st
 
 from reconstruct.intake import files, reader, tables
 
+Span = Callable[..., dict[str, Any]]
+Line = Callable[..., bytes]
+
 TRACE = "0123456789abcdef" * 2
-
-
-def span(name: str, number: int = 1, **more: Any) -> dict[str, Any]:
-    return {
-        "record_type": "span",
-        "seq": number,
-        "trace_id": TRACE,
-        "span_id": f"{number:016x}",
-        "parent_span_id": None,
-        "name": name,
-        "kind": "INTERNAL",
-        "start_time_unix_nano": 1_800_000_000_000_000_000,
-        "end_time_unix_nano": 1_800_000_000_000_000_100,
-        "flags": 259,
-        "status": {"code": "UNSET"},
-        "attributes": {"secret": name},
-        "resource": {"attributes": {"service.name": "a", "service.instance.id": "a-1"}},
-    } | more
-
-
-def line(name: str, number: int = 1, **more: Any) -> bytes:
-    return json.dumps(span(name, number, **more), separators=(",", ":")).encode()
-
 
 PRETTY = json.dumps(
     {
@@ -83,7 +64,13 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "a.log"
 
 
-def test_records_text_json_and_blank_lines(log: Path) -> None:
+@pytest.fixture(scope="session")
+def line(span: Span) -> Line:
+    """The line of a record of ours, by name and number."""
+    return lambda *names, **more: json.dumps(span(*names, **more), separators=(",", ":")).encode()
+
+
+def test_records_text_json_and_blank_lines(log: Path, line: Line) -> None:
     """Ordinary lines between records have classes of their own, and are no damage."""
     data = b"\n".join(
         [
@@ -120,7 +107,7 @@ def test_records_text_json_and_blank_lines(log: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"", b"  \n", b"\x1b[0m\n"])
-def test_wrappers_do_not_matter(log: Path, before: bytes, end: bytes) -> None:
+def test_wrappers_do_not_matter(log: Path, line: Line, before: bytes, end: bytes) -> None:
     """Prefixes, colours, byte order mark and line ends leave the record clean."""
     if end.startswith(b"\x1b") and b"\x1b" not in before:
         before = b"\x1b[1m" + before.removeprefix(b"\xef\xbb\xbf")
@@ -129,13 +116,13 @@ def test_wrappers_do_not_matter(log: Path, before: bytes, end: bytes) -> None:
     assert result.classes == {"span": 1}
 
 
-def test_the_nearest_prefix_names_the_server(log: Path) -> None:
+def test_the_nearest_prefix_names_the_server(log: Path, line: Line) -> None:
     """The name next to the record is its server's, when the record itself has none."""
     result = Result(log, b"(agent) (resources) " + line("one"))
     assert result.spans[0]["server_name"] == "resources"
 
 
-def test_several_records_and_text_on_one_line(log: Path) -> None:
+def test_several_records_and_text_on_one_line(log: Path, line: Line) -> None:
     """All whole records are found; the line counts once, as recovered."""
     data = b"10%|##  |\r" + line("one") + line("two", 2) + b" <- done\n" + line("three", 3)
     result = Result(log, data)
@@ -146,10 +133,14 @@ def test_several_records_and_text_on_one_line(log: Path) -> None:
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(cut=st.integers(1, len(line("torn")) - 1))
-def test_a_record_cut_by_another_is_not_mixed_with_it(log: Path, cut: int) -> None:
+@given(data=st.data())
+def test_a_record_cut_by_another_is_not_mixed_with_it(
+    log: Path, line: Line, data: st.DataObject
+) -> None:
     """Wherever the first is cut: the second is whole, or nothing of either is taken for a span."""
-    result = Result(log, line("torn")[:cut] + line("whole", 2) + b"\n" + line("torn")[cut:] + b"\n")
+    torn = line("torn")
+    cut = data.draw(st.integers(1, len(torn) - 1))
+    result = Result(log, torn[:cut] + line("whole", 2) + b"\n" + torn[cut:] + b"\n")
     found = {
         (row["name"], row["span_id"], json.loads(row["attributes"])["secret"])
         for row in result.spans
@@ -159,10 +150,12 @@ def test_a_record_cut_by_another_is_not_mixed_with_it(log: Path, cut: int) -> No
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(cut=st.integers(40, len(line("torn")) - 1))
-def test_an_unfinished_last_line_is_torn(log: Path, cut: int) -> None:
+@given(data=st.data())
+def test_an_unfinished_last_line_is_torn(log: Path, line: Line, data: st.DataObject) -> None:
     """The tail that a killed writer leaves gives no span, and says where it is."""
-    result = Result(log, line("one") + b"\n" + line("torn")[:cut])
+    torn = line("torn")
+    cut = data.draw(st.integers(40, len(torn) - 1))
+    result = Result(log, line("one") + b"\n" + torn[:cut])
     assert result.names == ["one"]
     assert result.classes == {"span": 1, "torn": 1}
     assert result.rejected[0]["line"] == 2
@@ -171,16 +164,19 @@ def test_an_unfinished_last_line_is_torn(log: Path, cut: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bad", "reason"),
+    ("spoil", "reason"),
     [
-        (line("x").replace(b'"x"', rb'"C:\program"'), "escape"),
-        (line("x")[:-1] + b",}", "property name|trailing comma"),
-        (repr(span("x")).encode(), "no JSON object"),
+        (lambda good: good.replace(b'"x"', rb'"C:\program"'), "escape"),
+        (lambda good: good[:-1] + b",}", "property name|trailing comma"),
+        (lambda good: repr(json.loads(good)).encode(), "no JSON object"),
     ],
+    ids=["bad escape", "trailing comma", "repr"],
 )
-def test_a_malformed_record_is_damage_with_a_reason(log: Path, bad: bytes, reason: str) -> None:
+def test_a_malformed_record_is_damage_with_a_reason(
+    log: Path, line: Line, spoil: Callable[[bytes], bytes], reason: str
+) -> None:
     """Bad escapes, trailing commas and Python's repr are no text: a record is missing."""
-    result = Result(log, line("one") + b"\n" + bad + b"\n" + line("two", 2))
+    result = Result(log, line("one") + b"\n" + spoil(line("x")) + b"\n" + line("two", 2))
     assert result.names == ["one", "two"]
     assert result.classes == {"span": 2, "torn": 1}
     assert re.search(reason, result.reason(2))
@@ -200,7 +196,9 @@ def test_a_malformed_record_is_damage_with_a_reason(log: Path, bad: bytes, reaso
         ("end_time_unix_nano", 1.5),
     ],
 )
-def test_a_record_that_breaks_the_contract_is_invalid(log: Path, field: str, value: object) -> None:
+def test_a_record_that_breaks_the_contract_is_invalid(
+    log: Path, span: Span, field: str, value: object
+) -> None:
     """It gives no row; the reason names the field."""
     result = Result(log, json.dumps(span("x") | {field: value}).encode())
     assert result.spans == []
@@ -208,7 +206,7 @@ def test_a_record_that_breaks_the_contract_is_invalid(log: Path, field: str, val
     assert field in result.reason(1)
 
 
-def test_ids_in_other_writings_are_the_same_ids(log: Path) -> None:
+def test_ids_in_other_writings_are_the_same_ids(log: Path, line: Line) -> None:
     """Upper case, 0x and 64-bit trace ids are written as W3C writes them."""
     data = b"\n".join(
         [
@@ -221,7 +219,7 @@ def test_ids_in_other_writings_are_the_same_ids(log: Path) -> None:
     assert (short["trace_id"], short["parent_span_id"]) == ("0" * 16 + TRACE[:16], None)
 
 
-def test_numbers_in_attributes_are_kept(log: Path) -> None:
+def test_numbers_in_attributes_are_kept(log: Path, line: Line) -> None:
     """Integers beyond 64 bits, floats and NaN come through as they are on the line."""
     attributes = '{"big":12345678901234567890123,"half":0.5,"whole":1.0,"large":1e300,"nan":NaN}'
     data = line("x").replace(b'{"secret":"x"}', attributes.encode())
@@ -236,7 +234,7 @@ def test_numbers_in_attributes_are_kept(log: Path) -> None:
     assert '"whole":1.0' in row["attributes"]
 
 
-def test_bytes_that_are_not_utf8(log: Path) -> None:
+def test_bytes_that_are_not_utf8(log: Path, line: Line) -> None:
     """Inside a record they are shown as U+FFFD and told; elsewhere the line is bad encoding."""
     result = Result(log, line("caf?").replace(b"?", b"\xe9") + b"\ncaf\xe9\n")
     assert result.names == ["caf\ufffd"]
@@ -244,7 +242,7 @@ def test_bytes_that_are_not_utf8(log: Path) -> None:
     assert result.reason(1) == "bytes that are not UTF-8 were read as U+FFFD"
 
 
-def test_a_record_over_several_lines(log: Path) -> None:
+def test_a_record_over_several_lines(log: Path, line: Line) -> None:
     """Its first line is the span, the others belong to it; text may stand between."""
     pieces = PRETTY.split(b"\n")
     data = b"\n".join([*pieces[:5], b"INFO: hello", line("one"), *pieces[5:], b"done"])
@@ -267,7 +265,7 @@ def test_two_servers_print_over_several_lines_at_once(log: Path) -> None:
 
 
 @pytest.mark.parametrize("keep", [1, 5, 20])
-def test_a_record_over_several_lines_that_never_ends(log: Path, keep: int) -> None:
+def test_a_record_over_several_lines_that_never_ends(log: Path, line: Line, keep: int) -> None:
     """Each of its lines has a class of its own, and what follows is read."""
     pieces = PRETTY.split(b"\n")[:keep]
     result = Result(log, b"\n".join([*pieces, line("one")]))
@@ -276,7 +274,7 @@ def test_a_record_over_several_lines_that_never_ends(log: Path, keep: int) -> No
     assert result.classes["joined"] == 0
 
 
-def test_a_long_line(log: Path) -> None:
+def test_a_long_line(log: Path, line: Line) -> None:
     """A record of some megabytes is a record; torn, it is one torn line, in linear time."""
     long = line("long", attributes={"text": "x" * 4_000_000})
     result = Result(log, long + b"\n" + long[:-9] + b"\n" + b'{"a":' * 200_000)
@@ -285,7 +283,9 @@ def test_a_long_line(log: Path) -> None:
     assert all(len(row["sample"]) <= 200 for row in result.rejected)
 
 
-def test_a_record_over_several_lines_goes_on_in_the_next_file_of_a_rotation(tmp_path: Path) -> None:
+def test_a_record_over_several_lines_goes_on_in_the_next_file_of_a_rotation(
+    tmp_path: Path, line: Line
+) -> None:
     """It lies in the older file; each file's lines add up."""
     pieces = PRETTY.split(b"\n")
     (tmp_path / "a.log").write_bytes(b"\n".join([*pieces[4:], line("one")]))
@@ -311,7 +311,7 @@ def test_a_record_over_several_lines_goes_on_in_the_next_file_of_a_rotation(tmp_
 
 
 def test_a_line_that_is_too_long_is_counted_with_its_length(
-    log: Path, monkeypatch: pytest.MonkeyPatch
+    log: Path, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is not read, be it a record; the lines around it are, where they lie."""
     monkeypatch.setattr(reader, "Lines", partial(files.Lines, max_line_bytes=1_000))
@@ -323,7 +323,7 @@ def test_a_line_that_is_too_long_is_counted_with_its_length(
     assert result.spans[1]["byte_offset"] == len(line("one")) + len(long) + 2
 
 
-def test_a_record_behind_a_hole_in_the_file(log: Path) -> None:
+def test_a_record_behind_a_hole_in_the_file(log: Path, line: Line) -> None:
     """NUL bytes, as a truncation under a writer leaves them, are told; lines stay in place."""
     result = Result(log, b"\0" * 500 + line("one") + b"\n" + line("two", 2))
     assert result.names == ["one", "two"]
@@ -332,7 +332,7 @@ def test_a_record_behind_a_hole_in_the_file(log: Path) -> None:
     assert result.spans[1]["byte_offset"] == 501 + len(line("one"))
 
 
-def test_only_what_was_read_of_a_file_is_counted(log: Path) -> None:
+def test_only_what_was_read_of_a_file_is_counted(log: Path, line: Line) -> None:
     """From the offset on; places are those in the whole file."""
     first = line("one") + b"\n"
     log.write_bytes(first + line("two", 2) + b"\n")
@@ -354,12 +354,13 @@ def test_a_bar_before_the_first_line_of_a_record(log: Path) -> None:
     assert result.classes == {"span": 1, "joined": PRETTY.count(b"\n")}
 
 
+# A text stands for our lines, or for a part of one.
 PIECES = st.sampled_from(
     [
-        line("p"),
-        line("q", 2),
-        line("p")[:90],
-        line("p")[90:],
+        "p",
+        "q",
+        "the head of p",
+        "the tail of p",
         *PRETTY.split(b"\n"),
         b"{",
         b"}",
@@ -384,9 +385,11 @@ PIECES = st.sampled_from(
 )
 @given(pieces=st.lists(PIECES, max_size=30))
 @example(pieces=[b"{", b"\n", b' "a": 1', b"\n", b"}"])
-def test_the_classes_add_up_to_the_lines(log: Path, pieces: list[bytes]) -> None:
+def test_the_classes_add_up_to_the_lines(log: Path, line: Line, pieces: list[bytes | str]) -> None:
     """Whatever the bytes: nothing raises, and each physical line has exactly one class."""
-    data = b"".join(pieces)
+    p, q = line("p"), line("q", 2)
+    records = {"p": p, "q": q, "the head of p": p[:90], "the tail of p": p[90:]}
+    data = b"".join(records[each] if isinstance(each, str) else each for each in pieces)
     if data.startswith(b"\x1f\x8b"):
         return
     result = Result(log, data)
@@ -396,9 +399,8 @@ def test_the_classes_add_up_to_the_lines(log: Path, pieces: list[bytes]) -> None
     places = [row["line"] for row in result.rejected]
     assert len(places) == len(set(places))
     assert set(places).isdisjoint(row["line"] for row in result.spans if not row["recovered"])
-    records = {"span", "joined"}
     assert len(places) == sum(
-        count for name, count in result.classes.items() if name not in records
+        count for name, count in result.classes.items() if name not in {"span", "joined"}
     )
 
 
@@ -468,7 +470,7 @@ def test_no_object_makes_a_format_raise(log: Path, value: dict[str, Any]) -> Non
     assert sum(result.classes.values()) == 1
 
 
-def test_progress_ends_at_the_size_of_all_files(tmp_path: Path) -> None:
+def test_progress_ends_at_the_size_of_all_files(tmp_path: Path, line: Line) -> None:
     """The last word is everything of everything, and it never goes back."""
     for name in ("a.log", "b.log"):
         (tmp_path / name).write_bytes((line("x") + b"\n") * 3_000)

@@ -150,7 +150,20 @@ def test_before_the_first_line_there_is_only_the_overview():
     assert len(lines) == 3
 
 
-LARGE = """\
+BELOW = """\
+  LAST  ERRORS   SERVICE    COUNT  LAST MESSAGE
+2.50 s  /verify  resources      3  no \\x1b[31mred\\n
+
+  SEEN  PROCESSES  PID  STATE    SPANS  OPEN  DROPPED      LAG  HOST
+250 ms  agent      100  alive        0     0        0  1.50 ms  node-1
+1.25 s  model      101  silent   1,000     1        0        -  node-1
+2.25 s  resources  102  stopped  2,000     2        0  40.0 ms  node-1
+
+     TOOK  SLOWEST  SPANS  ERRORS
+1 min 5 s  7-1         22       0
+"""
+
+LARGE = f"""\
 read      3 files, the latest record is 250 ms old, 2.50 MB to be read
 rollouts  14 open, 1,234 finished (20 in 10 s, 130 in 60 s)
 wrong     1 lost rollout, 3 errors, 1 dead or silent process, 2 damaged lines
@@ -170,20 +183,10 @@ wrong     1 lost rollout, 3 errors, 1 dead or silent process, 2 damaged lines
 8.00 s  12-0           after POST /run  -           12       0
 … 2 more
 
-  LAST  ERRORS   SERVICE    COUNT  LAST MESSAGE
-2.50 s  /verify  resources      3  no \\x1b[31mred\\n
-
-  SEEN  PROCESSES  PID  STATE    SPANS  OPEN  DROPPED      LAG  HOST
-250 ms  agent      100  alive        0     0        0  1.50 ms  node-1
-1.25 s  model      101  silent   1,000     1        0        -  node-1
-2.25 s  resources  102  stopped  2,000     2        0  40.0 ms  node-1
-
-     TOOK  SLOWEST  SPANS  ERRORS
-1 min 5 s  7-1         22       0
-a.log was truncated
+{BELOW}a.log was truncated
 """
 
-SMALL = """\
+SMALL = f"""\
 read      3 files, the latest record is 250 ms old
 rollouts  14 open, 1,234 finished (20 in 10 s, 130 in 60 s)
 wrong     1 lost rollout, 3 errors, 1 dead or silent process, 2 damaged lines
@@ -193,14 +196,4 @@ wrong     1 lost rollout, 3 errors, 1 dead or silent process, 2 damaged lines
 18.0 s  2-0            gym.model.call  agent        2       0
 … 12 more
 
-  LAST  ERRORS   SERVICE    COUNT  LAST MESSAGE
-2.50 s  /verify  resources      3  no \\x1b[31mred\\n
-
-  SEEN  PROCESSES  PID  STATE    SPANS  OPEN  DROPPED      LAG  HOST
-250 ms  agent      100  alive        0     0        0  1.50 ms  node-1
-1.25 s  model      101  silent   1,000     1        0        -  node-1
-2.25 s  resources  102  stopped  2,000     2        0  40.0 ms  node-1
-
-     TOOK  SLOWEST  SPANS  ERRORS
-1 min 5 s  7-1         22       0
-"""
+{BELOW}"""

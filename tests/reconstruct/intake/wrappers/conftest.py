@@ -50,25 +50,11 @@ class Result:
 class Payloads:
     """Records as lines: ours, and those of a writer that says nothing of its process."""
 
+    def __init__(self, span: Callable[..., dict[str, Any]]) -> None:
+        self._span = span
+
     def ours(self, name: str, number: int = 1, **more: Any) -> bytes:
-        return self.compact(
-            {
-                "record_type": "span",
-                "seq": number,
-                "trace_id": TRACE,
-                "span_id": f"{number:016x}",
-                "parent_span_id": None,
-                "name": name,
-                "kind": "INTERNAL",
-                "start_time_unix_nano": 1_800_000_000_000_000_000,
-                "end_time_unix_nano": 1_800_000_000_000_000_100,
-                "flags": 259,
-                "status": {"code": "UNSET"},
-                "attributes": {},
-                "resource": {"attributes": {"service.name": "a", "service.instance.id": "a-1"}},
-            }
-            | more
-        )
+        return self.compact(self._span(name, number, **more))
 
     def bare(self, name: str, number: int = 1, **more: Any) -> bytes:
         return self.compact(self._bare(name, number, **more))
@@ -93,9 +79,9 @@ class Payloads:
 
 
 @pytest.fixture
-def payloads() -> Payloads:
+def payloads(span: Callable[..., dict[str, Any]]) -> Payloads:
     """Records to put into wrappers."""
-    return Payloads()
+    return Payloads(span)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,46 +13,11 @@ from reconstruct.errors import UsageError
 from reconstruct.intake.wrappers import NAMES, NONE, checked_name
 from reconstruct.intake.wrappers.unwrapper import MAX_DEPTH, without_escapes
 
-Wrap = Callable[[bytes], bytes]
-
 QUICK = settings(
     max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
-def prefix(text: bytes) -> Wrap:
-    return lambda line: text + line
-
-
-def an_object(key: str, end: str, **others: str) -> Wrap:
-    return lambda line: json.dumps({key: line.decode() + end} | others).encode()
-
-
-CLEAR: dict[str, Wrap] = {
-    "docker": an_object("log", "\n", stream="stdout", time="2025-06-15T15:06:40.05Z"),
-    "cri": prefix(b"2025-06-15T15:06:40.050123456Z stdout F "),
-    "kubectl": prefix(b"[pod/env-0/env] "),
-    "stern json": an_object("message", "\n", podName="env-0", containerName="env"),
-    "compose": prefix(b"env-1  | "),
-    "journald": an_object("MESSAGE", "", __CURSOR="s=1", _PID="7"),
-    "syslog": prefix(b"<14>Jun 15 15:06:40 n1 env[77]: "),
-    "syslog 5424": prefix(b"<14>1 2025-06-15T15:06:40.05Z n1 env 77 - - "),
-    "ray": prefix(b"\x1b[36m(EnvActor pid=77, ip=10.0.0.3)\x1b[0m "),
-    "mpirun": prefix(b"[1,3]<stdout>:"),
-    "torchrun": prefix(b"[default3]:"),
-    "honcho": prefix(b"15:06:40 env.1 | "),
-    "gym": prefix(b"(agent) (judge) "),
-    "timestamps": prefix(b"2025-06-15T15:06:40.05Z "),
-    "tai64n": prefix(b"@400000006850d9c60123abcd "),
-}
-VAGUE: dict[str, Wrap] = {
-    "srun": prefix(b"3: "),
-    "pdsh": prefix(b"n1: "),
-    "parallel": prefix(b"env-3\t"),
-    "stern": prefix(b"env-0 env "),
-    "stern namespaced": prefix(b"gym env-0 env "),
-}
-WRAPS = CLEAR | VAGUE
 TOLD_BY_WRAPPERS = (
     "byte_offset",
     "host_name",
@@ -66,7 +30,7 @@ TOLD_BY_WRAPPERS = (
 text = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\n\0\ufeff"), max_size=30
 ).map(str.encode)
-nested = st.lists(st.sampled_from(sorted(CLEAR)), min_size=1, max_size=3)
+kinds_of_lines = st.lists(st.sampled_from(["ours", "bare", "pretty"]) | text, max_size=12)
 
 
 def logs_of(payloads, kinds):
@@ -95,17 +59,16 @@ def data_of(wrap, lines):
 
 
 @QUICK
-@given(
-    kinds=st.lists(st.sampled_from(["ours", "bare", "pretty"]) | text, max_size=12), wraps=nested
-)
-def test_layers_of_wrappers_change_nothing(read, payloads, kinds, wraps):
+@given(kinds=kinds_of_lines, data=st.data())
+def test_layers_of_wrappers_change_nothing(read, payloads, clear_wraps, kinds, data):
     """The same payloads in any wrappers: the same spans on the same lines, the same classes."""
+    names = data.draw(st.lists(st.sampled_from(sorted(clear_wraps)), min_size=1, max_size=3))
     lines = logs_of(payloads, kinds)
     plain = read(data_of(bytes, lines))
 
     def wrap(line):
-        for name in wraps:
-            line = WRAPS[name](line)
+        for name in names:
+            line = clear_wraps[name](line)
         return line
 
     wrapped = read(data_of(wrap, lines))
@@ -114,39 +77,41 @@ def test_layers_of_wrappers_change_nothing(read, payloads, kinds, wraps):
 
 
 @QUICK
-@given(
-    kinds=st.lists(st.sampled_from(["ours", "bare", "pretty"]) | text, max_size=12),
-    outer=st.sampled_from(sorted(VAGUE)),
-    inner=st.sampled_from(sorted(CLEAR)),
-)
-def test_a_vague_wrapper_outside_of_another_changes_nothing(read, payloads, kinds, outer, inner):
+@given(kinds=kinds_of_lines, data=st.data())
+def test_a_vague_wrapper_outside_of_another_changes_nothing(
+    read, payloads, clear_wraps, vague_wraps, kinds, data
+):
     """It is believed: all lines have it, and a record follows."""
+    outer = vague_wraps[data.draw(st.sampled_from(sorted(vague_wraps)))]
+    inner = clear_wraps[data.draw(st.sampled_from(sorted(clear_wraps)))]
     lines = logs_of(payloads, ["ours", *kinds])
     plain = read(data_of(bytes, lines))
-    wrapped = read(data_of(lambda line: WRAPS[outer](WRAPS[inner](line)), lines))
+    wrapped = read(data_of(lambda line: outer(inner(line)), lines))
     assert told(wrapped) == told(plain)
     assert wrapped.classes == plain.classes
 
 
 @QUICK
-@given(names=st.lists(st.sampled_from([None, *CLEAR]), min_size=1, max_size=12))
-def test_lines_in_different_wrappers_follow_each_other(read, payloads, names):
+@given(data=st.data())
+def test_lines_in_different_wrappers_follow_each_other(read, payloads, clear_wraps, data):
     """A file is what its lines say, each for itself."""
+    wraps = {"none": bytes} | clear_wraps
+    names = data.draw(st.lists(st.sampled_from([*wraps]), min_size=1, max_size=12))
     lines = logs_of(payloads, ["ours"] * len(names))
     pairs = zip(names, lines, strict=True)
-    data = b"".join((line if name is None else WRAPS[name](line)) + b"\n" for name, line in pairs)
-    result = read(data)
+    result = read(b"".join(wraps[name](line) + b"\n" for name, line in pairs))
     assert told(result) == told(read(data_of(bytes, lines)))
     assert result.classes == {"span": len(names)}
 
 
-@pytest.mark.parametrize("name", sorted(WRAPS))
-def test_a_forced_wrapper_is_the_only_outermost_one(read, payloads, name):
+def test_a_forced_wrapper_is_the_only_outermost_one(
+    read, payloads, clear_wraps, vague_wraps, wrap_name
+):
     """Its own lines are clean; a record in another one is found among other things."""
-    option = name.split()[0].replace("tai64n", "timestamps")
-    inner = CLEAR["torchrun"]
+    option = wrap_name.split()[0]
+    outer, inner = (clear_wraps | vague_wraps)[wrap_name], clear_wraps["torchrun"]
     lines = [payloads.ours("one"), payloads.ours("two", 2)]
-    wrapped = data_of(lambda line: WRAPS[name](inner(line)), lines)
+    wrapped = data_of(lambda line: outer(inner(line)), lines)
     result = read(wrapped, wrapper=option)
     assert result.classes == {"span": 2}
     assert result.wrapper == f"{option} > torchrun"
@@ -154,11 +119,10 @@ def test_a_forced_wrapper_is_the_only_outermost_one(read, payloads, name):
     assert read(wrapped, wrapper=other).wrapper is None
 
 
-@pytest.mark.parametrize("name", sorted(VAGUE))
-def test_a_forced_vague_wrapper_needs_no_evidence(read, payloads, name):
+def test_a_forced_vague_wrapper_needs_no_evidence(read, payloads, vague_wraps, vague_name):
     """One line among many is enough."""
-    lines = [b"some text"] * 9 + [VAGUE[name](payloads.ours("one"))]
-    result = read(b"\n".join(lines), wrapper=name.split()[0])
+    lines = [b"some text"] * 9 + [vague_wraps[vague_name](payloads.ours("one"))]
+    result = read(b"\n".join(lines), wrapper=vague_name.split()[0])
     assert result.classes["span"] == 1
 
 

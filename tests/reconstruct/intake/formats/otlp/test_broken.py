@@ -14,21 +14,10 @@ from reconstruct.intake.formats import InvalidRecordError, Record
 from reconstruct.intake.ledger import LineClass
 
 Json = Any
-Rows = list[dict[str, Any]]
+Span = dict[str, Json]
+Batch = Callable[..., str]
 
-SPAN = {
-    "traceId": "a1b2c3d4e5f60718293a4b5c6d7e8f90",
-    "spanId": "00f1e2d3c4b5a697",
-    "name": "env.step",
-    "startTimeUnixNano": "1750000000000000000",
-    "endTimeUnixNano": "1750000000050000000",
-}
-
-
-def batch(*spans: Json, resource: Json = None) -> str:
-    return json.dumps(
-        {"resourceSpans": [{"resource": resource or {}, "scopeSpans": [{"spans": list(spans)}]}]}
-    )
+TRACE_ID = "a1b2c3d4e5f60718293a4b5c6d7e8f90"
 
 
 @pytest.mark.parametrize(
@@ -36,7 +25,7 @@ def batch(*spans: Json, resource: Json = None) -> str:
     [
         ({"traceId": "abc"}, 'traceId is neither 32 hex digits nor 16 bytes in base64: "abc"'),
         ({"traceId": ""}, "traceId, spanId or startTimeUnixNano is missing or zero"),
-        ({"spanId": SPAN["traceId"]}, "spanId is neither 16 hex digits"),
+        ({"spanId": TRACE_ID}, "spanId is neither 16 hex digits"),
         ({"spanId": [1, 2]}, "spanId is neither 16 hex digits"),
         ({"spanId": 5}, "spanId is neither 16 hex digits"),
         ({"parentSpanId": "xyz"}, "parentSpanId is neither"),
@@ -58,22 +47,26 @@ def batch(*spans: Json, resource: Json = None) -> str:
     ],
 )
 def test_a_bad_span_is_named_and_the_others_are_kept(
-    record_of: Callable[..., Record], change: dict[str, Json], reason: str
+    record_of: Callable[..., Record],
+    batch: Batch,
+    small_span: Span,
+    change: dict[str, Json],
+    reason: str,
 ) -> None:
     """The line is no clean one, yet nothing else of it is lost."""
-    record = record_of(batch(SPAN, SPAN | {"name": "bad"} | change, SPAN))
+    record = record_of(batch(small_span, small_span | {"name": "bad"} | change, small_span))
     assert len(record.rows) == 2
     (problem,) = record.problems
     assert reason in problem
     assert problem.startswith("span 'bad': ") or "name" in change
     with pytest.raises(InvalidRecordError, match="(?s)" + re.escape(reason)):
-        record_of(batch(SPAN | change))
+        record_of(batch(small_span | change))
 
 
-def test_nested_too_deeply(record_of: Callable[..., Record]) -> None:
+def test_nested_too_deeply(record_of: Callable[..., Record], small_span: Span) -> None:
     """No depth of nesting raises, or takes the other spans along."""
     deep = '{"arrayValue":{"values":[' * 330 + "]}}" * 330
-    good = json.dumps(SPAN)
+    good = json.dumps(small_span)
     bad = good[:-1] + f',"attributes":[{{"key":"a","value":{deep}}}]}}'
     record = record_of(f'{{"scopeSpans":[{{"spans":[{good},{bad}]}}]}}')
     assert len(record.rows) + len(record.problems) == 2
@@ -98,17 +91,21 @@ def test_what_is_not_otlp_inside(record_of: Callable[..., Record], text: str) ->
         record_of(text)
 
 
-def test_a_bad_resource_costs_no_span(record_of: Callable[..., Record]) -> None:
+def test_a_bad_resource_costs_no_span(
+    record_of: Callable[..., Record], batch: Batch, small_span: Span
+) -> None:
     """Spans are kept without the facts of their process, and the line says so."""
-    record = record_of(batch(SPAN, resource={"attributes": [{"key": "a", "value": 1}]}))
+    record = record_of(batch(small_span, resource={"attributes": [{"key": "a", "value": 1}]}))
     assert len(record.rows) == 1
     assert record.problems == ("resource: attribute 'a': no value of OTLP: 1",)
     assert record.what_is_missing == "1 record read; not read: " + record.problems[0]
 
 
-def test_an_array_with_other_things(record_of: Callable[..., Record]) -> None:
+def test_an_array_with_other_things(
+    record_of: Callable[..., Record], batch: Batch, small_span: Span
+) -> None:
     """What in an array is no record is counted."""
-    record = record_of(f'[{batch(SPAN)},{{"a":1}},3]')
+    record = record_of(f'[{batch(small_span)},{{"a":1}},3]')
     assert len(record.rows) == 1
     assert record.problems == ("2 of 3 items are no records of a known format",)
 

@@ -12,14 +12,7 @@ from reconstruct.intake.tables import LOG_LINES, METRIC_LINES, SPAN_LINES
 
 Json = Any
 Rows = list[dict[str, Any]]
-
-SPAN = {
-    "traceId": "a1b2c3d4e5f60718293a4b5c6d7e8f90",
-    "spanId": "00f1e2d3c4b5a697",
-    "name": "env.step",
-    "startTimeUnixNano": "1750000000000000000",
-    "endTimeUnixNano": "1750000000050000000",
-}
+Span = dict[str, Json]
 
 
 def metric(field: str, *points: Json, **data: Json) -> str:
@@ -61,13 +54,13 @@ def test_sums_and_gauges(rows_of: Callable[..., Rows]) -> None:
     )
 
 
-def test_histograms(rows_of: Callable[..., Rows]) -> None:
+def test_histograms(rows_of: Callable[..., Rows], small_span: Span) -> None:
     """Buckets, and exemplars with the ids of their spans."""
     exemplar = {
         "asDouble": 2,
         "timeUnixNano": "1750000005000000000",
-        "traceId": SPAN["traceId"],
-        "spanId": SPAN["spanId"],
+        "traceId": small_span["traceId"],
+        "spanId": small_span["spanId"],
         "filteredAttributes": [{"key": "k", "value": {"boolValue": True}}],
     }
     point = POINT | {
@@ -86,8 +79,8 @@ def test_histograms(rows_of: Callable[..., Rows]) -> None:
         {
             "value": 2.0,
             "time_unix_nano": 1750000005000000000,
-            "trace_id": SPAN["traceId"],
-            "span_id": SPAN["spanId"],
+            "trace_id": small_span["traceId"],
+            "span_id": small_span["spanId"],
             "filtered_attributes": {"k": True},
         }
     ]
@@ -145,12 +138,12 @@ def test_bad_metrics(record_of: Callable[..., Record], text: str, reason: str) -
         record_of(text)
 
 
-def test_one_object_may_hold_all_three(record_of: Callable[..., Record]) -> None:
+def test_one_object_may_hold_all_three(record_of: Callable[..., Record], small_span: Span) -> None:
     """The line is of the class that it has most of; of spans where that is several."""
     log = {"timeUnixNano": 5}
     value = {
         "resourceLogs": [{"scopeLogs": [{"logRecords": [log]}]}],
-        "resourceSpans": [{"scopeSpans": [{"spans": [SPAN]}]}],
+        "resourceSpans": [{"scopeSpans": [{"spans": [small_span]}]}],
         "resourceMetrics": json.loads(metric("sum", POINT))["resourceMetrics"],
     }
     record = record_of(json.dumps(value))
