@@ -198,6 +198,12 @@ class _Question:
 
 
 def _checked(connection: duckdb.DuckDBPyConnection, sql: str) -> _Question:
+    try:
+        sql.encode()
+    except UnicodeEncodeError as error:
+        raise SqlError(
+            f"SQL: character {error.start + 1} is a byte that is no UTF-8; write the query in UTF-8"
+        ) from None
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
         found = f"{len(statements)} statements" if statements else "none"

@@ -193,15 +193,12 @@ class TestC57ContextLost:
         """Not in the rows, not in the tree, not in what is exported."""
         with read() as found:
             rows = found.rows("SELECT * FROM spans")
-            parents = {row["name"]: row["parent_span_id"] for row in rows}
+            parents = {row["span_id"]: row["parent_span_id"] for row in rows}
+            written = {1: None, 2: None, 3: 2, 4: 2, 5: None, 6: None}
             assert parents == {
-                "dispatch": None,
-                "POST /run": None,
-                "model call": f"{2:016x}",
-                "POST /v1": None,
-                "GET /health": None,
+                f"{number:016x}": parent and f"{parent:016x}" for number, parent in written.items()
             }
-            sent = {message.name: message.parent_span_id for message in map(span_message, rows)}
-            assert sent == {name: bytes.fromhex(parent or "") for name, parent in parents.items()}
+            sent = {each.span_id.hex(): each.parent_span_id for each in map(span_message, rows)}
+            assert sent == {own: bytes.fromhex(parent or "") for own, parent in parents.items()}
             depths = found.rows("SELECT count(*) AS n FROM span_tree WHERE depth = 0")
             assert depths == [{"n": 4}]
