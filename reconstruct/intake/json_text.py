@@ -30,6 +30,8 @@ __all__ = [
 Json = Any  # Any: whatever JSON can hold
 
 _HALF_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_WHITESPACE: Final = " \t\n\r"
+"""JSON's own; Python strips more."""
 _ROUNDED_FROM: Final = float(2**63)
 """orjson's floats at and beyond this may have been integers."""
 
@@ -66,8 +68,8 @@ def decode_exactly(line: bytes) -> Json:
 
 def decode_text(text: str) -> Json:
     """Parse `text`, which must be one JSON value; raise `NotJson` otherwise."""
-    value, end = decode_prefix(text, len(text) - len(text.lstrip()))
-    if text[end:].strip():
+    value, end = decode_prefix(text, len(text) - len(text.lstrip(_WHITESPACE)))
+    if text[end:].strip(_WHITESPACE):
         raise NotJson(f"more text after the value, at character {end}")
     return value
 

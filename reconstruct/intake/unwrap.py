@@ -40,7 +40,7 @@ def is_plain_text(line: bytes) -> bool:
     """
     return (
         line.isascii()
-        and not line.startswith((b" ", b"\t", *JSON_BEGINS))
+        and not line.startswith((b" ", b"\t", b"\r", *JSON_BEGINS))
         and _MAY_BE_MORE.search(line) is None
     )
 

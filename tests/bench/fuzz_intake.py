@@ -132,7 +132,7 @@ def _check_equal(rows: Rows, others: Rows, how: str) -> None:
 def _check_ledger(rows: Rows, data: bytes) -> None:
     if not rows[tables.FILES]:
         raise Broken("a file is nowhere")
-    ((_, size, lines, _, _, pending, _),) = rows[tables.FILES]
+    ((_, size, lines, _, _, pending, *_),) = rows[tables.FILES]
     classes = sum(count for _, _, count in rows[tables.CLASS_COUNTS])
     if classes != lines:
         raise Broken("the classes do not add up", classes, lines)

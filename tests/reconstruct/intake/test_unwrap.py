@@ -1,7 +1,7 @@
 """A line taken apart, and which lines need not be."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconstruct.intake import json_text
@@ -16,6 +16,8 @@ PIECES = [
 ]
 
 
+@example("\x1ctrue")
+@example("\rtrue")
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=8).map("".join))
 def test_plain_text_is_nothing_else(text):
     line = text.rstrip().encode("utf-8", "surrogatepass")
