@@ -6,6 +6,7 @@ becomes a Python object, except those that begin otherwise, which are given back
 """
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -86,8 +87,8 @@ class OurLines(Generic[Owner]):
         self._count = 0
         self.size = 0
         """Bytes of all blocks."""
-        self.types: set[RecordType] = set()
-        """The types that occur."""
+        self.types: Counter[RecordType] = Counter()
+        """How many lines there are of each type."""
 
     def take(
         self, data: bytes, owner: Owner, file: str, *, number: int, offset: int
@@ -116,7 +117,7 @@ class OurLines(Generic[Owner]):
         for record_type in TYPES:
             is_it = pc.starts_with(texts, prefix(record_type)).to_numpy(zero_copy_only=False)
             if is_it.any():
-                self.types.add(record_type)
+                self.types[record_type] += int(is_it.sum())
                 is_ours |= is_it
         return is_ours
 

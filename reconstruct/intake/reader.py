@@ -24,6 +24,7 @@ from reconstruct.intake.joiner import BEGINS, Joiner, Piece
 from reconstruct.intake.json_text import Json, NotJson, Rounded
 from reconstruct.intake.ledger import FileLedger, LineClass
 from reconstruct.intake.ours import BATCH_BYTES, TYPES, Line, OurLines, prefix
+from reconstruct.intake.owners import Owners
 from reconstruct.intake.tables import Batches
 from reconstruct.intake.unwrap import JSON_BEGINS, Pieces, is_plain_text, take_apart
 from reconstruct.intake.wrappers import checked_name
@@ -42,8 +43,9 @@ _NEARBY_LINES: Final = 64
 _NEARBY_BYTES: Final = 1 << 20
 _NO_HINTS: Final = Origin()
 
-Vouch = Callable[[OurLines[FileLedger]], list[int]]
-"""Reads the lines of a batch; returns `nth` of those that it does not vouch for."""
+Vouch = Callable[[OurLines[FileLedger]], Callable[[], list[int]]]
+"""Has the lines of a batch read; returns how to ask for `nth` of those that are not vouched for,
+which waits until they are known."""
 
 
 def read(
@@ -53,16 +55,18 @@ def read(
     wrapper: str | None = None,
     vouch: Vouch | None = None,
     batch_bytes: int = BATCH_BYTES,
+    owners: Owners | None = None,
 ) -> Iterator[tuple[str, pa.Table]]:
     """Read `files` and yield batches: the name of a table of `intake.tables`, and its rows.
 
     The files of a rotation set follow each other; what begins in one may end in the next. Of a file
     that is read from `start_offset` on, only what was read is counted. `progress` is told the bytes
     done and the bytes there are, by the files' sizes. `wrapper` names the only wrapper to look for
-    around lines; raises `UsageError` when there is none of that name. `vouch` reads lines of ours
-    many at a time, those that it can vouch for: `batch_bytes` of them, or one block more.
+    around lines; raises `UsageError` when there is none of that name. `vouch` has lines of ours
+    read many at a time, those that can be vouched for: `batch_bytes` of them, or one block more,
+    while the next ones are looked for. `owners` are numbered on.
     """
-    reader = Reader(Batches(), wrapper, vouch)
+    reader = Reader(Batches(owners), wrapper, vouch)
     total = sum(file.size for file in files)
     done = 0
     following_sets = [*(file.rotation_set for file in files[1:]), None]
@@ -76,6 +80,7 @@ def read(
                 progress(done + min(offset, file.size), total)
         done += file.size
     reader.end_batch()
+    reader.take_left()
     yield from reader.batches.rest()
     if progress is not None:
         progress(total, total)
@@ -94,6 +99,7 @@ class Reader:
         self.batches = batches
         self.ours: OurLines[FileLedger] = OurLines()
         self._vouch = vouch
+        self._asked: tuple[OurLines[FileLedger], Callable[[], list[int]]] | None = None
         self.number = 0
         self.offset = 0
         self._wrapper = wrapper = None if wrapper is None else checked_name(wrapper)
@@ -196,14 +202,21 @@ class Reader:
         return placed
 
     def end_batch(self) -> None:
-        """Read what was set aside: what is not vouched for goes the way of other lines."""
+        """Have what was set aside read."""
         batch, self.ours = self.ours, OurLines()
-        if self._vouch is None or not batch.size:
+        self.take_left()
+        if self._vouch is not None and batch.size:
+            self._asked = batch, self._vouch(batch)
+
+    def take_left(self) -> None:
+        """Read what was not vouched for of the latest batch: it goes the way of other lines."""
+        if self._asked is None:
             return
+        (batch, left), self._asked = self._asked, None
         ledger, origin = self._ledger, self._origin
         self._origin = _NO_HINTS
         late: set[FileLedger] = set()
-        for owner, line in batch.lines(self._vouch(batch)):
+        for owner, line in batch.lines(left()):
             self._ledger = owner
             self._line(line)
             late.add(owner)

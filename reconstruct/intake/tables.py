@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from reconstruct.intake.owners import Owners
+
 __all__ = [
     "BATCH_ROWS",
     "BOOL",
@@ -20,7 +22,7 @@ __all__ = [
     "INT",
     "LOG_LINES",
     "METRIC_LINES",
-    "OWNER",
+    "OWNERS",
     "PROCESS_LINES",
     "REJECTED_LINES",
     "SHARED_SPAN_LINES",
@@ -50,20 +52,8 @@ _PLACE: Final[Columns] = (
 )
 """Where the record lies; `recovered`: it shared a physical line with something else."""
 
-OWNER: Final[Columns] = (
-    ("resource", TEXT),
-    ("instance", TEXT),
-    ("service_name", TEXT),
-    ("service_instance_id", TEXT),
-    ("server_name", TEXT),
-    ("server_type", TEXT),
-    ("run_id", TEXT),
-    ("host_name", TEXT),
-    ("process_pid", INT),
-    ("boot_id", TEXT),
-)
-"""The resource as JSON, and its attributes that are asked for most. `instance` tells processes
-apart where `service.instance.id` alone does not."""
+_OWNER: Final = ("owner", INT)
+"""Number of an owner in `OWNERS`; in a row that waits, the `Owner` itself. Always last."""
 
 SPAN_LINES: Final = "_span_lines"
 LOG_LINES: Final = "_log_lines"
@@ -71,6 +61,7 @@ METRIC_LINES: Final = "_metric_lines"
 PROCESS_LINES: Final = "_process_lines"
 SHARED_SPAN_LINES: Final = "_shared_span_lines"
 CAPTURE_LINES: Final = "_capture_lines"
+OWNERS: Final = "_owners"
 REJECTED_LINES: Final = "_rejected_lines"
 CLASS_COUNTS: Final = "_class_counts"
 FILES: Final = "_files"
@@ -100,7 +91,7 @@ TABLES: Final[dict[str, Columns]] = {
         ("scope_name", TEXT),
         ("scope_version", TEXT),
         ("rollout_id", TEXT),
-        *OWNER,
+        _OWNER,
     ),
     LOG_LINES: (
         *_PLACE,
@@ -117,7 +108,7 @@ TABLES: Final[dict[str, Columns]] = {
         ("scope_name", TEXT),
         ("scope_version", TEXT),
         ("rollout_id", TEXT),
-        *OWNER,
+        _OWNER,
     ),
     METRIC_LINES: (
         *_PLACE,
@@ -141,7 +132,7 @@ TABLES: Final[dict[str, Columns]] = {
         ("exemplars", TEXT),
         ("scope_name", TEXT),
         ("scope_version", TEXT),
-        *OWNER,
+        _OWNER,
     ),
     PROCESS_LINES: (
         *_PLACE,
@@ -154,7 +145,7 @@ TABLES: Final[dict[str, Columns]] = {
         ("open_spans", INT),
         ("export_dropped", INT),
         ("export_failed", INT),
-        *OWNER,
+        _OWNER,
     ),
     SHARED_SPAN_LINES: (
         *_PLACE,
@@ -185,6 +176,19 @@ TABLES: Final[dict[str, Columns]] = {
         ("reasoning_tokens", INT),
         ("record", TEXT),
     ),
+    OWNERS: (
+        _OWNER,
+        ("resource", TEXT),
+        ("instance", TEXT),
+        ("service_name", TEXT),
+        ("service_instance_id", TEXT),
+        ("server_name", TEXT),
+        ("server_type", TEXT),
+        ("run_id", TEXT),
+        ("host_name", TEXT),
+        ("process_pid", INT),
+        ("boot_id", TEXT),
+    ),
     REJECTED_LINES: (
         ("file", TEXT),
         ("line", INT),
@@ -208,35 +212,26 @@ TABLES: Final[dict[str, Columns]] = {
     ),
 }
 
-_OWNED: Final = frozenset(
-    table for table, columns in TABLES.items() if columns[-len(OWNER) :] == OWNER
-)
+_OWNED: Final = frozenset(table for table, columns in TABLES.items() if columns[-1] == _OWNER)
 
 
 def with_process(table: str, row: Row, host_name: str | None, process_pid: int | None) -> Row:
-    """Return a row whose owner is told by what stood before it on the line.
-
-    A record that names its instance or its process itself is left as it is.
-    """
+    """Return a row whose owner is told by what stood before it on the line."""
     if table not in _OWNED:
         return row
-    *fields, instance, service, instance_id, server, type_, run, host, pid, boot = row
-    if instance_id is not None or pid is not None:
-        return row
-    host = host_name if host is None else host
-    instance = f"{instance}#{host_name or ''}#{'' if process_pid is None else process_pid}"
-    return (*fields, instance, service, instance_id, server, type_, run, host, process_pid, boot)
+    return (*row[:-1], row[-1].of_process(host_name, process_pid))
 
 
 BATCH_ROWS: Final = 32_768
 
 
 class Batches:
-    """Rows per table until there are enough of them for a batch."""
+    """Rows per table until there are enough of them for a batch; their owners become numbers."""
 
-    __slots__ = ("_rows",)
+    __slots__ = ("_owners", "_rows")
 
-    def __init__(self) -> None:
+    def __init__(self, owners: Owners | None = None) -> None:
+        self._owners = owners or Owners()
         self._rows: dict[str, list[Row]] = {name: [] for name in TABLES}
 
     def add(self, table: str, row: Row) -> None:
@@ -250,13 +245,16 @@ class Batches:
                 yield name, self._take(name)
 
     def rest(self) -> Iterator[tuple[str, pa.Table]]:
-        """Take out whatever is left."""
+        """Take out whatever is left, and who the owners are."""
         for name, rows in self._rows.items():
             if rows:
                 yield name, self._take(name)
+        owners = [(number, *owner) for number, owner in self._owners.take_new()]
+        if owners:
+            yield OWNERS, arrow(TABLES[OWNERS], owners)
 
     def rows(self) -> Iterator[tuple[str, list[Row]]]:
-        """Take out whatever is there, as it is."""
+        """Take out whatever is there, as it is: the last value of an owned row is its `Owner`."""
         for name, rows in self._rows.items():
             if rows:
                 self._rows[name] = []
@@ -265,13 +263,19 @@ class Batches:
     def _take(self, name: str) -> pa.Table:
         rows = self._rows[name]
         self._rows[name] = []
-        return arrow(TABLES[name], rows)
+        columns: list[Sequence[Any]] = list(zip(*rows, strict=True))  # Any: a type each
+        if name in _OWNED:
+            columns[-1] = list(map(self._owners.number, columns[-1]))
+        return _from_columns(TABLES[name], columns)
 
 
 def arrow(columns: Columns, rows: Sequence[Row]) -> pa.Table:
     """Return rows, of which there is at least one, as an Arrow table."""
+    return _from_columns(columns, list(zip(*rows, strict=True)))
+
+
+def _from_columns(columns: Columns, values: Sequence[Sequence[Any]]) -> pa.Table:
     arrays = [
-        pa.array(values, type=type_)
-        for values, (_, type_) in zip(zip(*rows, strict=True), columns, strict=True)
+        pa.array(column, type=type_) for column, (_, type_) in zip(values, columns, strict=True)
     ]
-    return pa.Table.from_arrays(arrays, names=[column for column, _ in columns])
+    return pa.Table.from_arrays(arrays, names=[name for name, _ in columns])

@@ -8,7 +8,7 @@ the `_KEPT` that were last heard of.
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from reconstruct.intake.tables import Row
+from reconstruct.intake.owners import Owner
 from reconstruct.live.snapshot import ProcessNow
 
 __all__ = ["GRACE_NS", "SILENCE_NS", "Process", "Processes", "RunEnd"]
@@ -51,8 +51,8 @@ class Process:
 
     def __init__(self, instance: str) -> None:
         self.instance = instance
-        self.owner: Row = ()
-        """The owner's columns of its latest line."""
+        self.owner: Owner | None = None
+        """Of its latest line."""
         self.service_name: str | None = None
         self.run_id: str | None = None
         self.host_name: str | None = None
@@ -98,12 +98,11 @@ class Processes:
         kept = (process.last_time for process in self._all.values())
         return max((*forgotten, *kept), default=None)
 
-    def of(self, owner: Row, time: int | None) -> Process:
-        """Return the process that wrote a line with these owner's columns, at that time."""
-        instance = owner[1]
-        process = self._all.get(instance)
+    def of(self, owner: Owner, time: int | None) -> Process:
+        """Return the process that wrote a line with this owner, at that time."""
+        process = self._all.get(owner.instance)
         if process is None:
-            process = self._all[instance] = Process(instance)
+            process = self._all[owner.instance] = Process(owner.instance)
         if process.owner != owner:
             process.owner = owner
             self._learn(process, owner)
@@ -111,12 +110,11 @@ class Processes:
             process.last_time = time
         return process
 
-    def _learn(self, process: Process, owner: Row) -> None:
-        _, _, service, _, _, _, run, host, pid, _ = owner
-        process.service_name = _greater(process.service_name, service)
-        process.host_name = _greater(process.host_name, host)
-        process.process_pid = _greater(process.process_pid, pid)
-        run = _greater(process.run_id, run)
+    def _learn(self, process: Process, owner: Owner) -> None:
+        process.service_name = _greater(process.service_name, owner.service_name)
+        process.host_name = _greater(process.host_name, owner.host_name)
+        process.process_pid = _greater(process.process_pid, owner.process_pid)
+        run = _greater(process.run_id, owner.run_id)
         if run != process.run_id:
             process.run_id = run
             self.runs_changed += 1

@@ -35,7 +35,6 @@ def _fields(table: str, *names: str) -> Callable[[Row], Any]:  # Any: as a row
     return itemgetter(*(columns.index(name) for name in names))
 
 
-_OWNER: Final = -len(tables.OWNER)
 _SPAN: Final = _fields(
     tables.SPAN_LINES,
     "record_type",
@@ -96,7 +95,7 @@ class State:
         is_error = status == "ERROR"
         if record_type == RecordType.SPAN_START:
             end = None
-        process = self._processes.of(row[_OWNER:], start if end is None else max(start, end))
+        process = self._processes.of(row[-1], start if end is None else max(start, end))
         span = Span(
             parent=None if parent is None else int(parent, 16),
             name=name,
@@ -127,7 +126,7 @@ class State:
             self._tell(_error(failure))
 
     def _add_log(self, row: Row) -> None:
-        self._processes.of(row[_OWNER:], _LOG(row))
+        self._processes.of(row[-1], _LOG(row))
 
     def _add_class(self, row: Row) -> None:
         line_class, lines = _CLASS(row)
@@ -135,14 +134,14 @@ class State:
 
     def _add_metric(self, row: Row) -> None:
         name, time, value, longest = _METRIC(row)
-        process = self._processes.of(row[_OWNER:], time)
+        process = self._processes.of(row[-1], time)
         lag = value if longest is None else longest
         if name == _LAG and lag is not None:
             process.lag = (time, lag) if process.lag is None else max(process.lag, (time, lag))
 
     def _add_process(self, row: Row) -> None:
         state, time, spans_written, records_dropped, open_spans = _PROCESS(row)
-        process = self._processes.of(row[_OWNER:], time)
+        process = self._processes.of(row[-1], time)
         said = time, state
         if process.said is None or said >= process.said:
             process.said = said

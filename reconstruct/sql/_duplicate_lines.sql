@@ -6,28 +6,20 @@
 -- processes may well say the same in the same second.
 CREATE TABLE _duplicate_lines AS
 WITH
-repeated_span AS (
-    SELECT
-        trace_id,
-        span_id,
-        record_type
-    FROM _span_lines
-    GROUP BY trace_id, span_id, record_type
-    HAVING count(*) > 1
-),
 ranked_span AS (
     SELECT
         record_type AS class,
-        rowid AS row_id,
+        line.rowid AS row_id,
         file,
         line,
         byte_offset,
         recovered,
         row_number() OVER span_copies AS nth,
-        first_value(rowid) OVER span_copies AS kept_row_id,
+        first_value(line.rowid) OVER span_copies AS kept_row_id,
         first_value(file || ':' || line) OVER span_copies AS kept_place
-    FROM _span_lines
-    SEMI JOIN repeated_span USING (trace_id, span_id, record_type)
+    FROM _span_lines AS line
+    JOIN _owners USING (owner)
+    WHERE line.rowid IN (SELECT row_id FROM _repeated_span_lines)
     WINDOW span_copies AS (
         PARTITION BY
             trace_id,
@@ -48,12 +40,12 @@ ranked_span AS (
             scope_name,
             scope_version,
             resource::VARCHAR
-        ORDER BY file, line, byte_offset, rowid
+        ORDER BY file, line, byte_offset, line.rowid
     )
 ),
 unnumbered_log AS (
     SELECT
-        rowid AS row_id,
+        line.rowid AS row_id,
         file,
         line,
         byte_offset,
@@ -74,12 +66,14 @@ unnumbered_log AS (
         ] AS content,
         row_number() OVER (
             PARTITION BY file, content
-            ORDER BY line, byte_offset, rowid
+            ORDER BY line, byte_offset, line.rowid
         ) AS nth_in_file
-    FROM _log_lines
+    FROM _log_lines AS line
+    JOIN _owners USING (owner)
     SEMI JOIN (
         SELECT instance, time_unix_nano
         FROM _log_lines
+        JOIN _owners USING (owner)
         WHERE seq IS NULL
         GROUP BY instance, time_unix_nano
         HAVING min(file) <> max(file)
@@ -88,7 +82,7 @@ unnumbered_log AS (
 ),
 unnumbered_metric AS (
     SELECT
-        rowid AS row_id,
+        line.rowid AS row_id,
         file,
         line,
         byte_offset,
@@ -111,10 +105,12 @@ unnumbered_metric AS (
             scope_version,
             resource::VARCHAR
         ] AS content
-    FROM _metric_lines
+    FROM _metric_lines AS line
+    JOIN _owners USING (owner)
     SEMI JOIN (
         SELECT instance, time_unix_nano, name
         FROM _metric_lines
+        JOIN _owners USING (owner)
         WHERE seq IS NULL
         GROUP BY instance, time_unix_nano, name
         HAVING min(file) <> max(file)
@@ -124,53 +120,56 @@ unnumbered_metric AS (
 ranked_other AS (
     SELECT
         'log' AS class,
-        rowid AS row_id,
+        line.rowid AS row_id,
         file,
         line,
         byte_offset,
         recovered,
         row_number() OVER log_copies AS nth,
-        first_value(rowid) OVER log_copies AS kept_row_id,
+        first_value(line.rowid) OVER log_copies AS kept_row_id,
         first_value(file || ':' || line) OVER log_copies AS kept_place
-    FROM _log_lines
+    FROM _log_lines AS line
+    JOIN _owners USING (owner)
     WHERE seq IS NOT NULL
     WINDOW log_copies AS (
         PARTITION BY instance, seq, time_unix_nano, body::VARCHAR, attributes::VARCHAR
-        ORDER BY file, line, byte_offset, rowid
+        ORDER BY file, line, byte_offset, line.rowid
     )
     UNION ALL
     SELECT
         'metric',
-        rowid,
+        line.rowid,
         file,
         line,
         byte_offset,
         recovered,
         row_number() OVER metric_copies,
-        first_value(rowid) OVER metric_copies,
+        first_value(line.rowid) OVER metric_copies,
         first_value(file || ':' || line) OVER metric_copies
-    FROM _metric_lines
+    FROM _metric_lines AS line
+    JOIN _owners USING (owner)
     WHERE seq IS NOT NULL
     WINDOW metric_copies AS (
         PARTITION BY instance, seq, time_unix_nano, name, attributes::VARCHAR
-        ORDER BY file, line, byte_offset, rowid
+        ORDER BY file, line, byte_offset, line.rowid
     )
     UNION ALL
     SELECT
         'process',
-        rowid,
+        line.rowid,
         file,
         line,
         byte_offset,
         recovered,
         row_number() OVER process_copies,
-        first_value(rowid) OVER process_copies,
+        first_value(line.rowid) OVER process_copies,
         first_value(file || ':' || line) OVER process_copies
-    FROM _process_lines
+    FROM _process_lines AS line
+    JOIN _owners USING (owner)
     WHERE seq IS NOT NULL
     WINDOW process_copies AS (
         PARTITION BY instance, seq, time_unix_nano, state
-        ORDER BY file, line, byte_offset, rowid
+        ORDER BY file, line, byte_offset, line.rowid
     )
     UNION ALL
     SELECT

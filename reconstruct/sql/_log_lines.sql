@@ -18,16 +18,7 @@ CREATE TABLE _log_lines (
     scope_name VARCHAR,
     scope_version VARCHAR,
     rollout_id VARCHAR,
-    resource JSON,
-    instance VARCHAR,
-    service_name VARCHAR,
-    service_instance_id VARCHAR,
-    server_name VARCHAR,
-    server_type VARCHAR,
-    run_id VARCHAR,
-    host_name VARCHAR,
-    process_pid BIGINT,
-    boot_id VARCHAR
+    owner BIGINT
 );
 
 COMMENT ON TABLE _log_lines IS 'One row is a log record as it lies in a file.';

@@ -25,16 +25,7 @@ CREATE TABLE _metric_lines (
     exemplars JSON,
     scope_name VARCHAR,
     scope_version VARCHAR,
-    resource JSON,
-    instance VARCHAR,
-    service_name VARCHAR,
-    service_instance_id VARCHAR,
-    server_name VARCHAR,
-    server_type VARCHAR,
-    run_id VARCHAR,
-    host_name VARCHAR,
-    process_pid BIGINT,
-    boot_id VARCHAR
+    owner BIGINT
 );
 
 COMMENT ON TABLE _metric_lines IS 'One row is a metric point as it lies in a file; one line may give several.';

@@ -5,26 +5,22 @@
 CREATE TABLE _odd_spans AS
 WITH
 span_line AS (
-    SELECT
-        rowid AS row_id,
-        trace_id,
-        span_id,
-        record_type
-    FROM _span_lines
-    WHERE rowid NOT IN (
+    SELECT *
+    FROM _repeated_span_lines
+    WHERE row_id NOT IN (
         SELECT row_id
         FROM _duplicate_lines
         WHERE class IN ('span', 'span_start')
     )
 ),
 ended_start AS (
-    SELECT start.rowid AS row_id
-    FROM _span_lines AS start
+    SELECT start.row_id
+    FROM _repeated_span_lines AS start
     SEMI JOIN (
         SELECT
             trace_id,
             span_id
-        FROM _span_lines
+        FROM _repeated_span_lines
         WHERE record_type = 'span'
     ) AS ended USING (trace_id, span_id)
     WHERE start.record_type = 'span_start'
@@ -63,7 +59,7 @@ occurrence AS (
                 line.start_time_unix_nano,
                 line.end_time_unix_nano,
                 line.name,
-                line.instance,
+                owner.instance,
                 line.parent_span_id,
                 line.attributes::VARCHAR,
                 line.file,
@@ -71,6 +67,7 @@ occurrence AS (
                 line.rowid
         ) AS nth
     FROM _span_lines AS line
+    JOIN _owners AS owner USING (owner)
     SEMI JOIN collision USING (trace_id, span_id, record_type)
     WHERE line.rowid IN (SELECT row_id FROM span_line)
 ),

@@ -14,16 +14,7 @@ CREATE TABLE _process_lines (
     open_spans BIGINT,
     export_dropped BIGINT,
     export_failed BIGINT,
-    resource JSON,
-    instance VARCHAR,
-    service_name VARCHAR,
-    service_instance_id VARCHAR,
-    server_name VARCHAR,
-    server_type VARCHAR,
-    run_id VARCHAR,
-    host_name VARCHAR,
-    process_pid BIGINT,
-    boot_id VARCHAR
+    owner BIGINT
 );
 
 COMMENT ON TABLE _process_lines IS 'One row is a process record as it lies in a file.';

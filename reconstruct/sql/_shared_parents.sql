@@ -25,11 +25,12 @@ SELECT
     child.rowid AS row_id,
     server.span_id AS parent_span_id
 FROM _span_lines AS child
+JOIN _owners AS owner USING (owner)
 JOIN server
     ON server.trace_id = child.trace_id
     AND server.shared_span_id = child.parent_span_id
     AND server.span_id <> child.span_id
-    AND (server.servers = 1 OR server.service_name = child.service_name)
+    AND (server.servers = 1 OR server.service_name = owner.service_name)
 WHERE NOT EXISTS (
     SELECT 1
     FROM shared_span AS sibling

@@ -61,8 +61,30 @@ WITH numbered AS (
 SELECT
     *,
     overall_line - min(overall_line) OVER (PARTITION BY file) + 1 AS line,
-    resource->'attributes' AS owner
+    dense_rank() OVER (ORDER BY resource::VARCHAR) AS owner
 FROM numbered;
+
+INSERT INTO _owners BY NAME
+WITH stated AS (
+    SELECT DISTINCT
+        owner,
+        resource,
+        resource->'attributes' AS attributes
+    FROM _log_file_lines
+)
+SELECT
+    owner,
+    resource,
+    concat(attributes->>'service.name', '#', attributes->>'service.instance.id') AS instance,
+    attributes->>'service.name' AS service_name,
+    attributes->>'service.instance.id' AS service_instance_id,
+    attributes->>'nemo.gym.server.name' AS server_name,
+    attributes->>'nemo.gym.server.type' AS server_type,
+    attributes->>'nemo.run.id' AS run_id,
+    attributes->>'host.name' AS host_name,
+    (attributes->>'process.pid')::BIGINT AS process_pid,
+    attributes->>'gymlog.boot.id' AS boot_id
+FROM stated;
 
 INSERT INTO _span_lines BY NAME
 SELECT
@@ -91,16 +113,7 @@ SELECT
     scope->>'name' AS scope_name,
     scope->>'version' AS scope_version,
     attributes->>'nemo.gym.rollout.id' AS rollout_id,
-    resource,
-    concat(owner->>'service.name', '#', owner->>'service.instance.id') AS instance,
-    owner->>'service.name' AS service_name,
-    owner->>'service.instance.id' AS service_instance_id,
-    owner->>'nemo.gym.server.name' AS server_name,
-    owner->>'nemo.gym.server.type' AS server_type,
-    owner->>'nemo.run.id' AS run_id,
-    owner->>'host.name' AS host_name,
-    (owner->>'process.pid')::BIGINT AS process_pid,
-    owner->>'gymlog.boot.id' AS boot_id
+    owner
 FROM _log_file_lines
 WHERE record_type IN ('span', 'span_start')
     AND trace_id IS NOT NULL
@@ -124,16 +137,7 @@ SELECT
     scope->>'name' AS scope_name,
     scope->>'version' AS scope_version,
     attributes->>'nemo.gym.rollout.id' AS rollout_id,
-    resource,
-    concat(owner->>'service.name', '#', owner->>'service.instance.id') AS instance,
-    owner->>'service.name' AS service_name,
-    owner->>'service.instance.id' AS service_instance_id,
-    owner->>'nemo.gym.server.name' AS server_name,
-    owner->>'nemo.gym.server.type' AS server_type,
-    owner->>'nemo.run.id' AS run_id,
-    owner->>'host.name' AS host_name,
-    (owner->>'process.pid')::BIGINT AS process_pid,
-    owner->>'gymlog.boot.id' AS boot_id
+    owner
 FROM _log_file_lines
 WHERE record_type = 'log';
 
@@ -160,16 +164,7 @@ SELECT
     bucket_counts,
     explicit_bounds,
     exemplars,
-    resource,
-    concat(owner->>'service.name', '#', owner->>'service.instance.id') AS instance,
-    owner->>'service.name' AS service_name,
-    owner->>'service.instance.id' AS service_instance_id,
-    owner->>'nemo.gym.server.name' AS server_name,
-    owner->>'nemo.gym.server.type' AS server_type,
-    owner->>'nemo.run.id' AS run_id,
-    owner->>'host.name' AS host_name,
-    (owner->>'process.pid')::BIGINT AS process_pid,
-    owner->>'gymlog.boot.id' AS boot_id
+    owner
 FROM _log_file_lines
 WHERE record_type = 'metric';
 
@@ -187,16 +182,7 @@ SELECT
     open_spans,
     export_dropped,
     export_failed,
-    resource,
-    concat(owner->>'service.name', '#', owner->>'service.instance.id') AS instance,
-    owner->>'service.name' AS service_name,
-    owner->>'service.instance.id' AS service_instance_id,
-    owner->>'nemo.gym.server.name' AS server_name,
-    owner->>'nemo.gym.server.type' AS server_type,
-    owner->>'nemo.run.id' AS run_id,
-    owner->>'host.name' AS host_name,
-    (owner->>'process.pid')::BIGINT AS process_pid,
-    owner->>'gymlog.boot.id' AS boot_id
+    owner
 FROM _log_file_lines
 WHERE record_type = 'process';
 

@@ -27,16 +27,7 @@ CREATE TABLE _span_lines (
     scope_name VARCHAR,
     scope_version VARCHAR,
     rollout_id VARCHAR,
-    resource JSON,
-    instance VARCHAR,
-    service_name VARCHAR,
-    service_instance_id VARCHAR,
-    server_name VARCHAR,
-    server_type VARCHAR,
-    run_id VARCHAR,
-    host_name VARCHAR,
-    process_pid BIGINT,
-    boot_id VARCHAR
+    owner BIGINT
 );
 
 COMMENT ON TABLE _span_lines IS 'One row is a span or span_start record as it lies in a file.';

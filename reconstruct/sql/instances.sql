@@ -6,72 +6,39 @@ CREATE TABLE instances AS
 WITH
 sign_of_life AS (
     SELECT
-        instance,
-        service_name,
-        service_instance_id,
-        server_name,
-        server_type,
-        run_id,
-        host_name,
-        process_pid,
-        boot_id,
-        start_time_unix_nano AS first_time,
-        greatest(start_time_unix_nano, coalesce(end_time_unix_nano, start_time_unix_nano)) AS last_time,
-        NULL::JSON AS resource,
+        owner,
+        min(start_time_unix_nano) AS first_time,
+        max(greatest(start_time_unix_nano, end_time_unix_nano)) AS last_time,
         NULL::VARCHAR AS state,
         NULL::BIGINT AS spans_written,
         NULL::BIGINT AS records_dropped
     FROM _span_lines
+    GROUP BY owner
     UNION ALL
     SELECT
-        instance,
-        service_name,
-        service_instance_id,
-        server_name,
-        server_type,
-        run_id,
-        host_name,
-        process_pid,
-        boot_id,
-        time_unix_nano,
-        time_unix_nano,
-        NULL,
+        owner,
+        min(time_unix_nano),
+        max(time_unix_nano),
         NULL,
         NULL,
         NULL
     FROM _log_lines
+    GROUP BY owner
     UNION ALL
     SELECT
-        instance,
-        service_name,
-        service_instance_id,
-        server_name,
-        server_type,
-        run_id,
-        host_name,
-        process_pid,
-        boot_id,
-        time_unix_nano,
-        time_unix_nano,
-        NULL,
+        owner,
+        min(time_unix_nano),
+        max(time_unix_nano),
         NULL,
         NULL,
         NULL
     FROM _metric_lines
+    GROUP BY owner
     UNION ALL
     SELECT
-        instance,
-        service_name,
-        service_instance_id,
-        server_name,
-        server_type,
-        run_id,
-        host_name,
-        process_pid,
-        boot_id,
+        owner,
         time_unix_nano,
         time_unix_nano,
-        resource,
         state,
         spans_written,
         records_dropped
@@ -79,24 +46,26 @@ sign_of_life AS (
 ),
 instance_life AS (
     SELECT
-        instance,
-        max(service_name) AS service_name,
-        max(service_instance_id) AS service_instance_id,
-        max(server_name) AS server_name,
-        max(server_type) AS server_type,
-        max(run_id) AS run_id,
-        max(host_name) AS host_name,
-        max(process_pid) AS process_pid,
-        max(boot_id) AS boot_id,
-        max(resource::VARCHAR)::JSON AS resource,
-        min(first_time) AS first_time_unix_nano,
-        max(last_time) AS last_time_unix_nano,
-        count(state) AS process_records,
-        arg_max(state, (last_time, state)) FILTER (state IS NOT NULL) = 'stopped' AS has_stopped,
-        max(spans_written) AS spans_written,
-        max(records_dropped) AS records_dropped
-    FROM sign_of_life
-    GROUP BY instance
+        owner.instance,
+        max(owner.service_name) AS service_name,
+        max(owner.service_instance_id) AS service_instance_id,
+        max(owner.server_name) AS server_name,
+        max(owner.server_type) AS server_type,
+        max(owner.run_id) AS run_id,
+        max(owner.host_name) AS host_name,
+        max(owner.process_pid) AS process_pid,
+        max(owner.boot_id) AS boot_id,
+        max(owner.resource::VARCHAR) FILTER (life.state IS NOT NULL)::JSON AS resource,
+        min(life.first_time) AS first_time_unix_nano,
+        max(life.last_time) AS last_time_unix_nano,
+        count(life.state) AS process_records,
+        arg_max(life.state, (life.last_time, life.state)) FILTER (life.state IS NOT NULL) = 'stopped'
+            AS has_stopped,
+        max(life.spans_written) AS spans_written,
+        max(life.records_dropped) AS records_dropped
+    FROM sign_of_life AS life
+    JOIN _owners AS owner USING (owner)
+    GROUP BY owner.instance
 ),
 run_end AS (
     SELECT

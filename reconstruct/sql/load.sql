@@ -4,11 +4,14 @@
 .read _process_lines.sql
 .read _shared_span_lines.sql
 .read _capture_lines.sql
+.read _owners.sql
 .read _rejected_lines.sql
 .read _class_counts.sql
 .read _files.sql
 .read _shell_intake.sql
 .read instances.sql
+.read _owner_instances.sql
+.read _repeated_span_lines.sql
 .read _duplicate_lines.sql
 .read _shared_parents.sql
 .read _odd_spans.sql

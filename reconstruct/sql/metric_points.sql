@@ -27,13 +27,13 @@ SELECT
     owner.run_id,
     owner.host_name,
     owner.process_pid,
-    coalesce(owner.resource, line.resource) AS resource,
-    line.instance,
+    owner.resource,
+    owner.instance,
     line.seq,
     line.file,
     line.line
 FROM _metric_lines AS line
-JOIN instances AS owner USING (instance)
+JOIN _owner_instances AS owner USING (owner)
 WHERE line.rowid NOT IN (
     SELECT row_id
     FROM _duplicate_lines

@@ -16,13 +16,14 @@ SELECT
     owner.run_id,
     owner.host_name,
     owner.process_pid,
-    line.resource,
-    line.instance,
+    stated.resource,
+    owner.instance,
     line.seq,
     line.file,
     line.line
 FROM _process_lines AS line
-JOIN instances AS owner USING (instance)
+JOIN _owners AS stated USING (owner)
+JOIN _owner_instances AS owner USING (owner)
 WHERE line.rowid NOT IN (
     SELECT row_id
     FROM _duplicate_lines

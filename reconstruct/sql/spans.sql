@@ -41,18 +41,18 @@ SELECT
     span.attributes,
     coalesce(span.events, '[]'::JSON) AS events,
     coalesce(span.links, '[]'::JSON) AS links,
-    coalesce(owner.resource, span.resource) AS resource,
+    owner.resource,
     coalesce(span.dropped_attributes_count, 0) AS dropped_attributes_count,
     coalesce(span.dropped_events_count, 0) AS dropped_events_count,
     coalesce(span.dropped_links_count, 0) AS dropped_links_count,
-    span.instance,
+    owner.instance,
     coalesce(odd.copies, 0) AS duplicates,
     coalesce(odd.occurrence, 1) AS occurrence,
     span.file,
     span.line,
     span.rowid AS rowid
 FROM _span_lines AS span
-JOIN instances AS owner USING (instance)
+JOIN _owner_instances AS owner USING (owner)
 LEFT JOIN _odd_spans AS odd ON odd.row_id = span.rowid
 WHERE odd.is_left_out IS NOT TRUE;
 

@@ -1,24 +1,54 @@
 -- One row is a trace: all spans of one trace id.
 CREATE TABLE traces AS
+WITH
+trace AS (
+    SELECT
+        trace_id,
+        min((start_time_unix_nano, span_id, name)) FILTER (parent_span_id IS NULL) AS first_root,
+        count(*) FILTER (parent_span_id IS NULL) AS root_count,
+        list_distinct(list(hash(service_name)) FILTER (service_name IS NOT NULL)) AS services,
+        count(*) AS span_count,
+        count(*) FILTER (status_code = 'ERROR') AS error_count,
+        count(*) FILTER (state <> 'finished') AS open_count,
+        min(start_time_unix_nano) AS first_time,
+        max(coalesce(end_time_unix_nano, start_time_unix_nano + open_ns)) AS last_time,
+        min(run_id) AS least_run,
+        max(run_id) AS greatest_run,
+        min(rollout_id) AS least_rollout,
+        max(rollout_id) AS greatest_rollout
+    FROM spans
+    GROUP BY trace_id
+),
+several_rollouts AS (
+    SELECT
+        trace_id,
+        count(DISTINCT rollout_id) AS rollout_count
+    FROM spans
+    SEMI JOIN (
+        SELECT trace_id
+        FROM trace
+        WHERE least_rollout <> greatest_rollout
+    ) AS several USING (trace_id)
+    GROUP BY trace_id
+)
 SELECT
-    trace_id,
-    arg_min(span_id, (start_time_unix_nano, span_id)) FILTER (parent_span_id IS NULL)
-        AS root_span_id,
-    arg_min(name, (start_time_unix_nano, span_id)) FILTER (parent_span_id IS NULL) AS root_name,
-    count(*) FILTER (parent_span_id IS NULL) AS root_count,
-    count(DISTINCT service_name) AS service_count,
-    count(*) AS span_count,
-    count(*) FILTER (status_code = 'ERROR') AS error_count,
-    count(*) FILTER (state <> 'finished') AS open_count,
-    min(start_time_unix_nano) AS start_time_unix_nano,
-    max(coalesce(end_time_unix_nano, start_time_unix_nano + open_ns)) AS end_time_unix_nano,
-    max(coalesce(end_time_unix_nano, start_time_unix_nano + open_ns))
-        - min(start_time_unix_nano) AS duration_ns,
-    CASE WHEN count(DISTINCT run_id) = 1 THEN min(run_id) END AS run_id,
-    CASE WHEN count(DISTINCT rollout_id) = 1 THEN min(rollout_id) END AS rollout_id,
-    count(DISTINCT rollout_id) AS rollout_count
-FROM spans
-GROUP BY trace_id;
+    trace.trace_id,
+    trace.first_root[2] AS root_span_id,
+    trace.first_root[3] AS root_name,
+    trace.root_count,
+    coalesce(len(trace.services), 0) AS service_count,
+    trace.span_count,
+    trace.error_count,
+    trace.open_count,
+    trace.first_time AS start_time_unix_nano,
+    trace.last_time AS end_time_unix_nano,
+    trace.last_time - trace.first_time AS duration_ns,
+    CASE WHEN trace.least_run = trace.greatest_run THEN trace.least_run END AS run_id,
+    CASE WHEN trace.least_rollout = trace.greatest_rollout THEN trace.least_rollout END
+        AS rollout_id,
+    coalesce(several.rollout_count, (trace.least_rollout IS NOT NULL)::BIGINT) AS rollout_count
+FROM trace
+LEFT JOIN several_rollouts AS several USING (trace_id);
 
 COMMENT ON TABLE traces IS 'One row is a trace: all spans of one trace id.';
 COMMENT ON COLUMN traces.trace_id IS '32 lower-case hex digits.';

@@ -28,6 +28,9 @@ DEFAULT_MEMORY_LIMIT: Final = "1GB"
 _CATALOG: Final = "logs"
 """Views name what they read with it, so a database file is called so, too."""
 _CHECKPOINT_AFTER: Final = "256MB"
+_ROW_GROUP_ROWS: Final = 30_720
+"""A batch of lines fills several row groups: those are compressed and written by all threads as
+they come, not copied first and compressed by one thread in the end."""
 _PYTHON_BYTES: Final = 128 << 20
 """What the process has before it reads anything."""
 _BATCH_PART: Final = 16
@@ -115,7 +118,10 @@ def build(
         with connect(spill, memory_limit) as connection:
             batch_bytes = BATCH_BYTES if memory_limit is None else share_memory(connection)
             connection.execute(f"SET checkpoint_threshold = '{_CHECKPOINT_AFTER}'")
-            connection.execute(f"ATTACH {_quoted(new)} AS {_CATALOG} (RECOVERY_MODE no_wal_writes)")
+            connection.execute(
+                f"ATTACH {_quoted(new)} AS {_CATALOG} "
+                f"(RECOVERY_MODE no_wal_writes, ROW_GROUP_SIZE {_ROW_GROUP_ROWS})"
+            )
             connection.execute(f"USE {_CATALOG}")
             if is_new:
                 relations.create_base_tables(connection)

@@ -1,13 +1,19 @@
-"""Log files into the base tables of a database."""
+"""Log files into the base tables of a database.
+
+DuckDB is fed by a thread of its own: lines are looked for while others are read.
+"""
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import duckdb
+import pyarrow as pa
 
-from reconstruct.intake import files, reader
+from reconstruct.intake import files, reader, tables
 from reconstruct.intake.ours import BATCH_BYTES
+from reconstruct.intake.owners import Owner, Owners
 from reconstruct.store.vouching import Voucher
 
 __all__ = ["fill"]
@@ -27,19 +33,50 @@ def fill(
     time. `connection` must have no transaction open.
     Raises `UsageError` when there is no such wrapper.
     """
-    voucher = Voucher(connection)
-    with _no_garbage_collection():
+    owners = Owners(_known(connection))
+    voucher = Voucher(connection, owners)
+    with _no_garbage_collection(), _feeding(connection) as feeder:
+        insertion = feeder.submit(voucher.open)
         for table, batch in reader.read(
             found,
             progress=progress,
             wrapper=wrapper,
-            vouch=voucher.read,
+            vouch=lambda lines: feeder.submit(voucher.read, lines).result,
             batch_bytes=batch_bytes,
+            owners=owners,
         ):
-            connection.register("_rows", batch)
-            connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM _rows")
-            connection.unregister("_rows")
+            insertion.result()  # raises what went wrong, and lets no more than one batch wait
+            insertion = feeder.submit(_insert, connection, table, batch)
+        insertion.result()
     voucher.close()
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
+    connection.register("_rows", rows)
+    connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM _rows")
+    connection.unregister("_rows")
+
+
+@contextmanager
+def _feeding(connection: duckdb.DuckDBPyConnection) -> Iterator[ThreadPoolExecutor]:
+    """Run a thread that does one thing after the other with `connection`.
+
+    When the block raises, what is being done is broken off, and what waits is dropped.
+    """
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="duckdb") as executor:
+        try:
+            yield executor
+        except BaseException:
+            executor.shutdown(wait=False, cancel_futures=True)
+            connection.interrupt()
+            raise
+
+
+def _known(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[int, Owner]]:
+    """Yield the owners that are in the base tables, by number."""
+    columns = ", ".join(("owner", *Owner._fields))
+    for number, *owner in connection.execute(f"SELECT {columns} FROM {tables.OWNERS}").fetchall():
+        yield number, Owner(*owner)
 
 
 @contextmanager

@@ -155,8 +155,11 @@ def _leave_out_half_lines(known: dict[str, Input], found: Sequence[LogFile]) -> 
 
 
 def forget(connection: duckdb.DuckDBPyConnection, change: Changes) -> None:
-    """Delete the rows of files that are not wanted, and give renamed ones their new names."""
-    for table in tables.TABLES:
+    """Delete the rows of files that are not wanted, and give renamed ones their new names.
+
+    Owners stay: an instance is made only of those that have lines.
+    """
+    for table in tables.TABLES.keys() - {tables.OWNERS}:
         if change.to_drop:
             connection.execute(
                 f"DELETE FROM {table} WHERE list_contains($names, file)",

@@ -24,7 +24,7 @@ __all__ = [
 _READ: Final = ".read "
 _SHELL_INTAKE: Final = "_shell_intake"
 """How the plain duckdb shell fills the base tables; intake takes its place."""
-_INTAKE_VERSION: Final = 1
+_INTAKE_VERSION: Final = 2
 """Raised when intake gives other rows than before for the same lines."""
 
 

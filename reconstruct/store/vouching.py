@@ -23,6 +23,7 @@ from reconstruct.intake import json_text, ours, tables
 from reconstruct.intake.formats import fields
 from reconstruct.intake.json_text import NotJson, Rounded
 from reconstruct.intake.ours import OurLines
+from reconstruct.intake.owners import Owner, Owners
 
 __all__ = ["Voucher"]
 
@@ -161,7 +162,8 @@ _KINDS: Final = (
 )
 
 _BATCH: Final = "_batch"
-_OWNERS: Final = "_owners"
+_OWNERS: Final = "_owner_texts"
+"""The resources that lines were found to state, as text, and their owners' numbers."""
 _SAMPLED: Final = 101
 """Of so many lines one is looked at beforehand, for whose lines there are."""
 
@@ -169,12 +171,14 @@ _SAMPLED: Final = 101
 class Voucher:
     """Reads batches of `intake.ours` into the base tables of one connection."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, owners: Owners) -> None:
         self._connection = connection
+        self._owners = owners
         self._seen_resources: set[str] = set()
-        no_owners = tables.arrow(tables.OWNER, [(None,) * len(tables.OWNER)]).slice(1)
-        with self._batch(no_owners):
-            self._execute(f"CREATE OR REPLACE TEMP TABLE {_OWNERS} AS FROM {_BATCH}")
+
+    def open(self) -> None:
+        """Make room for the resources that lines state."""
+        self._execute(f"CREATE OR REPLACE TEMP TABLE {_OWNERS} (resource VARCHAR, owner BIGINT)")
 
     def read(self, batch: OurLines[Any]) -> list[int]:  # Any: whatever its reader keeps with it
         """Insert the rows of the lines that are vouched for, count these lines by class; return
@@ -182,21 +186,24 @@ class Voucher:
         lines = batch.table()
         left: list[int] = []
         for kind in _KINDS:
-            if batch.types.isdisjoint(kind.record_types):
+            count = sum(batch.types[each] for each in kind.record_types)
+            if not count:
                 continue
             self._learn_owners(lines, f"nth % {_SAMPLED} = 0 AND {_begins_as(kind)}")
-            rest = self._read(kind, lines)
-            if rest.num_rows and self._learn_owners(rest, "TRUE"):
-                rest = self._read(kind, rest)
-            left += (nth for nth in rest.column("nth").to_pylist() if nth is not None)
+            rest = self._read(kind, lines, count)
+            if rest is not None and self._learn_owners(rest, "TRUE"):
+                rest = self._read(kind, rest, rest.num_rows)
+            if rest is not None:
+                left += (nth for nth in rest.column("nth").to_pylist() if nth is not None)
         return sorted(left)
 
     def close(self) -> None:
-        """Forget the owners."""
+        """Forget the resources."""
         self._execute(f"DROP TABLE {_OWNERS}")
 
-    def _read(self, kind: _Kind, lines: pa.Table) -> pa.Table:
-        """Do so for one kind, as far as the owners are known; return the lines that are left.
+    def _read(self, kind: _Kind, lines: pa.Table, count: int) -> pa.Table | None:
+        """Do so for one kind, of which there are `count` lines, as far as the owners are known;
+        return the lines that are left, if any.
 
         In one transaction, within which the new rows are those with the highest ids.
         """
@@ -204,16 +211,19 @@ class Voucher:
         is_new = f"rowid > {last}"
         with self._batch(lines):
             self._execute("BEGIN")
-            self._execute(_insertion(kind))
-            self._delete_repeated_keys(kind, is_new)
-            rest: pa.Table = self._connection.sql(
-                f"""
-                SELECT nth, text, file, line, byte_offset
-                FROM {_BATCH}
-                ANTI JOIN (SELECT file, line FROM {kind.table} WHERE {is_new}) USING (file, line)
-                WHERE {_begins_as(kind)}
-                """
-            ).to_arrow_table()
+            ((inserted,),) = self._rows(_insertion(kind))
+            if not self._delete_repeated_keys(kind, is_new) and inserted == count:
+                rest = None
+            else:
+                rest = self._connection.sql(
+                    f"""
+                    SELECT nth, text, file, line, byte_offset
+                    FROM {_BATCH}
+                    ANTI JOIN (SELECT file, line FROM {kind.table} WHERE {is_new})
+                        USING (file, line)
+                    WHERE {_begins_as(kind)}
+                    """
+                ).to_arrow_table()
         self._execute(
             f"""
             INSERT INTO {tables.CLASS_COUNTS} BY NAME
@@ -226,8 +236,8 @@ class Voucher:
         self._execute("COMMIT")
         return rest
 
-    def _delete_repeated_keys(self, kind: _Kind, is_new: str) -> None:
-        """Take out again the rows in whose attributes a key stands twice."""
+    def _delete_repeated_keys(self, kind: _Kind, is_new: str) -> bool:
+        """Take out again the rows in whose attributes a key stands twice; say whether any did."""
         found = self._rows(
             f"SELECT DISTINCT json_keys(attributes) FROM {kind.table} WHERE {is_new}"
         )
@@ -237,6 +247,7 @@ class Voucher:
                 f"DELETE FROM {kind.table} WHERE {is_new} AND json_keys(attributes) IN $repeating",
                 {"repeating": repeating},
             )
+        return bool(repeating)
 
     def _learn_owners(self, lines: pa.Table, condition: str) -> bool:
         """Look for resources that are new; say whether there are any."""
@@ -246,11 +257,14 @@ class Voucher:
             )
         new = {text for (text,) in found if text is not None} - self._seen_resources
         self._seen_resources |= new
-        owners = [_owner(text) for text in new if text.startswith("{") and _is_sound(text)]
-        if owners:
-            with self._batch(tables.arrow(tables.OWNER, owners)):
-                self._execute(f"INSERT INTO {_OWNERS} FROM {_BATCH}")
-        return bool(owners)
+        found = [
+            (text, self._owners.number(_owner(text)))
+            for text in new
+            if text.startswith("{") and _is_sound(text)
+        ]
+        if found:
+            self._connection.executemany(f"INSERT INTO {_OWNERS} VALUES ($1, $2)", found)
+        return bool(found)
 
     @contextmanager
     def _batch(self, rows: pa.Table) -> Iterator[None]:
@@ -274,12 +288,11 @@ def _begins_as(kind: _Kind) -> str:
 def _insertion(kind: _Kind) -> str:
     """Insert the rows of the lines in `_BATCH` that are vouched for."""
     shape = json.dumps({field.name: _READ_AS.get(field.type, "JSON") for field in kind.fields})
-    owned = {name for name, _ in tables.OWNER}
     columns = []
     for column, _ in tables.TABLES[kind.table]:
         name = f'"{column}"'
-        if column in owned:
-            columns.append(f"owner.{name}")
+        if column == "owner":
+            columns.append("known.owner")
         elif column == "recovered":
             columns.append("FALSE")
         else:
@@ -300,7 +313,7 @@ def _insertion(kind: _Kind) -> str:
                 WHERE {_begins_as(kind)}
             ) AS record
         ) AS record
-        JOIN {_OWNERS} AS owner ON owner.resource = record.resource::VARCHAR
+        JOIN {_OWNERS} AS known ON known.resource = record.resource::VARCHAR
         WHERE is_vouched
         """
 
@@ -336,8 +349,8 @@ def _is_odd(part: str) -> str:
         )"""
 
 
-def _owner(resource: str) -> tables.Row:
-    """Return the columns that a resource gives to all its lines."""
+def _owner(resource: str) -> Owner:
+    """Return the owner of all lines that state a resource."""
     return fields.owner(json_text.decode(resource.encode()), None, by_pid=False)
 
 

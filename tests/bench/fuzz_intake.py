@@ -20,6 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -29,12 +30,15 @@ from hostile_logs import hostile_log
 
 from reconstruct.intake import files, reader, tables
 from reconstruct.intake.files import lines as file_lines
+from reconstruct.intake.owners import Owners
 from reconstruct.intake.wrappers import unwrapper
 from reconstruct.store import relations
 from reconstruct.store.vouching import Voucher
 
 LINE_FEED = ord("\n")
 MOST_FINDS = 50
+CAN_GO_ON = [name for name, _ in tables.TABLES[tables.FILES]].index("can_go_on")
+OWNED = {name for name, columns in tables.TABLES.items() if columns[-1][0] == "owner"}
 
 Rows = dict[str, list[Any]]  # Any: rows have as many types as their tables have columns
 
@@ -70,19 +74,21 @@ class Reading:
         return _added_up(self._rows())
 
     def _vouched(self) -> Rows:
-        voucher = Voucher(self._connection)
-        rows = self._rows(voucher.read)
+        owners = Owners()
+        voucher = Voucher(self._connection, owners)
+        voucher.open()
+        rows = self._read(owners=owners, vouch=lambda batch: partial(voucher.read, batch))
         voucher.close()
         for name in (tables.SPAN_LINES, tables.LOG_LINES, tables.METRIC_LINES, tables.CLASS_COUNTS):
             rows[name] += self._connection.execute(f"FROM {name}").fetchall()
             self._connection.execute(f"DELETE FROM {name}")
-        return _added_up(rows)
+        return _added_up(_with_owners(rows))
 
     def _in_two_sittings(self, data: bytes, middle: int) -> Rows | None:
         """Read on where the file ended before it grew; None when that is not allowed."""
         self._path.write_bytes(data[:middle])
         rows = self._rows()
-        *_, can_go_on = rows[tables.FILES][0]
+        can_go_on = rows[tables.FILES][0][CAN_GO_ON]
         if not can_go_on:
             return None
         self._path.write_bytes(data)
@@ -92,14 +98,24 @@ class Reading:
             rows[name] += found
         return _without_files(_added_up(rows))
 
-    def _rows(
-        self, vouch: reader.Vouch | None = None, *, file: files.LogFile | None = None
-    ) -> Rows:
+    def _rows(self, file: files.LogFile | None = None) -> Rows:
+        return _with_owners(self._read(file))
+
+    def _read(self, file: files.LogFile | None = None, **options: Any) -> Rows:
         rows: Rows = {name: [] for name in tables.TABLES}
         found = files.find([str(self._path)]) if file is None else [file]
-        for name, batch in reader.read(found, vouch=vouch):
+        for name, batch in reader.read(found, **options):
             rows[name] += [tuple(row.values()) for row in batch.to_pylist()]
         return rows
+
+
+def _with_owners(rows: Rows) -> Rows:
+    """Put owners in place of their numbers."""
+    owners = {number: owner for number, *owner in rows.pop(tables.OWNERS)}
+    return {
+        name: [(*row[:-1], *owners[row[-1]]) for row in found] if name in OWNED else found
+        for name, found in rows.items()
+    }
 
 
 def _added_up(rows: Rows) -> Rows:

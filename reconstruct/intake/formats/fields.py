@@ -10,6 +10,7 @@ from gymlog.record import SPAN_KINDS, STATUS_CODES
 from reconstruct.intake import tables
 from reconstruct.intake.json_text import Json, encode
 from reconstruct.intake.ledger import LineClass
+from reconstruct.intake.owners import Owner
 from reconstruct.intake.tables import Row
 from reconstruct.intake.times import to_unix_nano
 
@@ -245,8 +246,8 @@ def rollout_id(attributes: dict[str, Json]) -> str | None:
     return text(attributes.get(semconv.ROLLOUT_ID))
 
 
-def owner(resource: dict[str, Json], server_hint: str | None, *, by_pid: bool) -> Row:
-    """Return the columns of a record's owner, in the order of `intake.tables`.
+def owner(resource: dict[str, Json], server_hint: str | None, *, by_pid: bool) -> Owner:
+    """Return a record's owner.
 
     `by_pid`: the writer gives several processes the same service.instance.id, so that the pid
     belongs to the instance's identity.
@@ -258,7 +259,7 @@ def owner(resource: dict[str, Json], server_hint: str | None, *, by_pid: bool) -
     instance = f"{service or server_hint or ''}#{instance_id or ''}"
     if by_pid and pid is not None:
         instance = f"{instance}#{pid}"
-    return (
+    return Owner(
         json_object(resource),
         instance,
         service or server_hint,

@@ -61,7 +61,7 @@ def recognise(value: dict[str, Json], server_hint: str | None) -> Record | None:
         fields.text(scope.get("Name")) or None,
         fields.text(scope.get("Version")) or None,
         fields.rollout_id(attributes),
-        *fields.owner(resource, server_hint, by_pid=True),
+        fields.owner(resource, server_hint, by_pid=True),
     )
     line_class = LineClass.SPAN_START if end is None else LineClass.SPAN
     return Record(line_class, ((tables.SPAN_LINES, row),))

@@ -11,7 +11,7 @@ from reconstruct.intake.formats import fields
 from reconstruct.intake.formats.fields import InvalidRecordError, Record
 from reconstruct.intake.json_text import Json
 from reconstruct.intake.ledger import LineClass
-from reconstruct.intake.tables import Row
+from reconstruct.intake.owners import Owner
 
 __all__ = ["recognise"]
 
@@ -58,7 +58,7 @@ def _span(value: dict[str, Json], server_hint: str | None) -> Record:
         fields.text(scope.get("name")),
         fields.text(scope.get("version")),
         fields.rollout_id(attributes),
-        *_owner(value, server_hint),
+        _owner(value, server_hint),
     )
     line_class = LineClass.SPAN_START if is_start else LineClass.SPAN
     return Record(line_class, ((tables.SPAN_LINES, row),))
@@ -83,7 +83,7 @@ def _log(value: dict[str, Json], server_hint: str | None) -> Record:
         fields.text(scope.get("name")),
         fields.text(scope.get("version")),
         fields.rollout_id(attributes),
-        *_owner(value, server_hint),
+        _owner(value, server_hint),
     )
     return Record(LineClass.LOG, ((tables.LOG_LINES, row),))
 
@@ -112,7 +112,7 @@ def _metric(value: dict[str, Json], server_hint: str | None) -> Record:
         fields.json_list(get("exemplars")),
         fields.text(scope.get("name")),
         fields.text(scope.get("version")),
-        *_owner(value, server_hint),
+        _owner(value, server_hint),
     )
     return Record(LineClass.METRIC, ((tables.METRIC_LINES, row),))
 
@@ -129,7 +129,7 @@ def _process(value: dict[str, Json], server_hint: str | None) -> Record:
         fields.int64(get("open_spans")),
         fields.int64(get("export_dropped")),
         fields.int64(get("export_failed")),
-        *_owner(value, server_hint),
+        _owner(value, server_hint),
     )
     return Record(LineClass.PROCESS, ((tables.PROCESS_LINES, row),))
 
@@ -150,7 +150,7 @@ def _time(value: dict[str, Json], field: str) -> int:
     raise InvalidRecordError(f"{field} is missing or not ns since 1970")
 
 
-def _owner(value: dict[str, Json], server_hint: str | None) -> Row:
+def _owner(value: dict[str, Json], server_hint: str | None) -> Owner:
     resource = fields.members(value.get("resource"))
     attributes = fields.members(resource.get("attributes"))
     if len(resource) == 1 and attributes.keys() == _SHORT_RESOURCE:
@@ -162,7 +162,7 @@ def _owner(value: dict[str, Json], server_hint: str | None) -> Row:
 
 
 @lru_cache(maxsize=4096)
-def _short_owner(service: str, instance_id: str, server_hint: str | None) -> Row:
+def _short_owner(service: str, instance_id: str, server_hint: str | None) -> Owner:
     """Return the owner's columns of an ordinary line, which are the same for a whole process."""
     attributes = {semconv.SERVICE_NAME: service, semconv.SERVICE_INSTANCE_ID: instance_id}
     return fields.owner({"attributes": attributes}, server_hint, by_pid=False)

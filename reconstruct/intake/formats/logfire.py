@@ -80,7 +80,7 @@ def _understood(table_row: rows.TableRow) -> rows.TableRow:
             span_id=span["parent_span_id"],
             flags=span["flags"],
             scope_name=span["scope_name"],
-            owner=row[_OWNER:],
+            owner=row[-1],
         )
     return table_row
 

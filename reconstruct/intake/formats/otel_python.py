@@ -12,6 +12,7 @@ from reconstruct.intake.formats import fields
 from reconstruct.intake.formats.fields import Record
 from reconstruct.intake.json_text import Json
 from reconstruct.intake.ledger import LineClass
+from reconstruct.intake.owners import Owner
 from reconstruct.intake.tables import Row
 from reconstruct.intake.times import to_unix_nano
 
@@ -63,7 +64,7 @@ def _span(value: dict[str, Json], context: dict[str, Json], server_hint: str | N
         None,
         None,
         fields.rollout_id(attributes),
-        *_owner(value, server_hint),
+        _owner(value, server_hint),
     )
     line_class = LineClass.SPAN_START if is_start else LineClass.SPAN
     return Record(line_class, ((tables.SPAN_LINES, row),))
@@ -119,7 +120,7 @@ def _log(value: dict[str, Json], server_hint: str | None) -> Record:
         None,
         None,
         fields.rollout_id(attributes),
-        *_owner(value, server_hint),
+        _owner(value, server_hint),
     )
     return Record(LineClass.LOG, ((tables.LOG_LINES, row),))
 
@@ -133,7 +134,7 @@ def _metrics(value: dict[str, Json], server_hint: str | None) -> Record:
             for metric in _list(fields.members(scope_metrics).get("metrics")):
                 for row in _points(fields.members(metric)):
                     names = (fields.text(scope.get("name")), fields.text(scope.get("version")))
-                    rows.append((tables.METRIC_LINES, (*row, *names, *owner)))
+                    rows.append((tables.METRIC_LINES, (*row, *names, owner)))
     return Record(LineClass.METRIC, tuple(rows))
 
 
@@ -185,7 +186,7 @@ def _exemplar(value: Json) -> dict[str, Json]:
     return exemplar
 
 
-def _owner(value: dict[str, Json], server_hint: str | None) -> Row:
+def _owner(value: dict[str, Json], server_hint: str | None) -> Owner:
     return fields.owner(fields.members(value.get("resource")), server_hint, by_pid=True)
 
 

@@ -56,7 +56,7 @@ def recognise(value: dict[str, Json], server_hint: str | None) -> Record | None:
         fields.text(scope.get("name")),
         fields.text(scope.get("version")),
         fields.rollout_id(attributes),
-        *fields.owner(fields.members(get("resource")), server_hint, by_pid=True),
+        fields.owner(fields.members(get("resource")), server_hint, by_pid=True),
     )
     line_class = LineClass.SPAN_START if is_start else LineClass.SPAN
     return Record(line_class, ((tables.SPAN_LINES, row),))

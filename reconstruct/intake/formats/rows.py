@@ -7,6 +7,7 @@ from reconstruct.intake import tables
 from reconstruct.intake.formats import fields
 from reconstruct.intake.json_text import Json
 from reconstruct.intake.ledger import LineClass
+from reconstruct.intake.owners import Owner
 from reconstruct.intake.tables import Row
 
 __all__ = ["TableRow", "class_of", "log", "owner", "span"]
@@ -23,7 +24,7 @@ def span(
     name: str,
     start: int,
     end: int | None,
-    owner: Row,
+    owner: Owner,
     kind: str = "INTERNAL",
     flags: int | None = None,
     trace_state: str | None = None,
@@ -61,7 +62,7 @@ def span(
         scope_name,
         scope_version,
         fields.rollout_id(attributes),
-        *owner,
+        owner,
     )
     return tables.SPAN_LINES, row
 
@@ -70,7 +71,7 @@ def log(
     *,
     time: int | None,
     body: Json,
-    owner: Row,
+    owner: Owner,
     severity_number: int | None = None,
     severity_text: str | None = None,
     attributes: dict[str, Json] | None = None,
@@ -95,7 +96,7 @@ def log(
         scope_name,
         None,
         fields.rollout_id(attributes),
-        *owner,
+        owner,
     )
     return tables.LOG_LINES, row
 
@@ -105,6 +106,6 @@ def class_of(row: TableRow) -> LineClass:
     return LineClass.LOG if row[0] == tables.LOG_LINES else LineClass(row[1][0])
 
 
-def owner(attributes: dict[str, Json], server_hint: str | None) -> Row:
+def owner(attributes: dict[str, Json], server_hint: str | None) -> Owner:
     """Return the owner's columns of a resource with these attributes."""
     return fields.owner({"attributes": attributes}, server_hint, by_pid=True)

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple, Self
 from reconstruct.intake.formats import fields, ids, rows
 from reconstruct.intake.formats.fields import InvalidRecordError, Record
 from reconstruct.intake.json_text import Json, NotJson, decode_encoded, encode
-from reconstruct.intake.tables import Row
+from reconstruct.intake.owners import Owner
 
 __all__ = [
     "LIST_KEY",
@@ -227,7 +227,7 @@ class _Nesting:
         trace_id: str,
         *,
         attributes: dict[str, Json],
-        owner: Row,
+        owner: Owner,
         base_time: int,
     ) -> None:
         self._track = track

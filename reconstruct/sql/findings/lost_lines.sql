@@ -8,6 +8,7 @@ numbered AS (
         file,
         line
     FROM _span_lines
+    JOIN _owners USING (owner)
     WHERE seq IS NOT NULL
     UNION ALL
     SELECT
@@ -16,6 +17,7 @@ numbered AS (
         file,
         line
     FROM _log_lines
+    JOIN _owners USING (owner)
     WHERE seq IS NOT NULL
     UNION ALL
     SELECT
@@ -24,6 +26,7 @@ numbered AS (
         file,
         line
     FROM _metric_lines
+    JOIN _owners USING (owner)
     WHERE seq IS NOT NULL
     UNION ALL
     SELECT
@@ -32,6 +35,7 @@ numbered AS (
         file,
         line
     FROM _process_lines
+    JOIN _owners USING (owner)
     WHERE seq IS NOT NULL
 ),
 neighbour AS (
@@ -103,6 +107,7 @@ JOIN (
         arg_max(file, (time_unix_nano, seq)) AS file,
         arg_max(line, (time_unix_nano, seq)) AS line
     FROM _process_lines
+    JOIN _owners USING (owner)
     GROUP BY instance
 ) AS last_line USING (instance)
 WHERE owner.records_dropped > 0;

@@ -7,6 +7,7 @@ last_line AS (
         arg_max(file, (time_unix_nano, seq)) AS file,
         arg_max(line, (time_unix_nano, seq)) AS line
     FROM _process_lines
+    JOIN _owners USING (owner)
     GROUP BY instance
 ),
 open_span AS (

@@ -4,15 +4,19 @@
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from reconstruct.intake import files, reader, tables
+
 settings.register_profile("long", max_examples=4_000)
 
 Wrap = Callable[[bytes], bytes]
+
+Rows = dict[str, list[dict[str, Any]]]
 
 TRACE = "0123456789abcdef" * 2
 
@@ -67,6 +71,22 @@ VAGUE: dict[str, Wrap] = {
     "stern": prefix(b"env-0 env "),
     "stern namespaced": prefix(b"gym env-0 env "),
 }
+
+
+def rows_of_files(found: Sequence[files.LogFile], **options: Any) -> Rows:
+    rows: Rows = {name: [] for name in tables.TABLES}
+    for name, batch in reader.read(found, **options):
+        rows[name] += batch.to_pylist()
+    owners = {row.pop("owner"): row for row in rows.pop(tables.OWNERS)}
+    for row in (row for found in rows.values() for row in found if "owner" in row):
+        row |= owners[row.pop("owner")]
+    return rows
+
+
+@pytest.fixture(scope="session")
+def read_rows() -> Callable[..., Rows]:
+    """Read files into the rows of each table; each has its owner's columns in it."""
+    return rows_of_files
 
 
 @pytest.fixture(scope="session")

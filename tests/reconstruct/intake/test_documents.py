@@ -25,6 +25,7 @@ class Result:
         for name, batch in reader.read(files.find([str(path)])):
             rows[name].extend(batch.to_pylist())
         self.spans = rows[tables.SPAN_LINES]
+        self.owners = rows[tables.OWNERS]
         self.rejected = rows[tables.REJECTED_LINES]
         self.classes = Counter[str]()
         for row in rows[tables.CLASS_COUNTS]:
@@ -216,7 +217,7 @@ def test_the_spans_of_a_cut_trace(tmp_path: Path) -> None:
     whole = json.dumps({"data": [jaeger("a", "b", "c")]}, indent=1)
     result = Result(tmp_path, whole[: whole.index('"c"')])
     assert result.names == ["a", "b"]
-    assert {row["service_name"] for row in result.spans} == {None}
+    assert {row["service_name"] for row in result.owners} == {None}
     assert result.classes == {"span": 1, "torn": 1, "joined": result.lines - 2}
     assert result.reasons() == {3: ("torn", "the document ends inside this element")}
     whole = json.dumps({"data": [jaeger("a", "b")]})

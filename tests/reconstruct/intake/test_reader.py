@@ -47,6 +47,7 @@ class Result:
         for name, batch in reader.read(files.find([str(path)])):
             rows[name].extend(batch.to_pylist())
         self.spans = sorted(rows[tables.SPAN_LINES], key=lambda row: (row["file"], row["line"]))
+        self.owners = rows[tables.OWNERS]
         self.rejected = rows[tables.REJECTED_LINES]
         self.classes = Counter({row["class"]: row["lines"] for row in rows[tables.CLASS_COUNTS]})
         self.lines = rows[tables.FILES][0]["lines"]
@@ -119,7 +120,7 @@ def test_wrappers_do_not_matter(log: Path, line: Line, before: bytes, end: bytes
 def test_the_nearest_prefix_names_the_server(log: Path, line: Line) -> None:
     """The name next to the record is its server's, when the record itself has none."""
     result = Result(log, b"(agent) (resources) " + line("one"))
-    assert result.spans[0]["server_name"] == "resources"
+    assert result.owners[0]["server_name"] == "resources"
 
 
 def test_several_records_and_text_on_one_line(log: Path, line: Line) -> None:
@@ -295,11 +296,10 @@ def test_a_record_over_several_lines_goes_on_in_the_next_file_of_a_rotation(
     spans: list[tuple[str, str, int]] = []
     for name, batch in reader.read(files.find([str(tmp_path)])):
         for row in batch.to_pylist():
-            file = Path(row["file"]).name
             if name == tables.CLASS_COUNTS:
-                counts[file, row["class"]] += row["lines"]
+                counts[Path(row["file"]).name, row["class"]] += row["lines"]
             elif name == tables.SPAN_LINES:
-                spans.append((row["name"], file, row["line"]))
+                spans.append((row["name"], Path(row["file"]).name, row["line"]))
     assert sorted(spans) == [("one", "a.log", len(pieces) - 3), ("pretty", "a.log.1", 1)]
     assert counts == {
         ("a.log.1", "span"): 1,

@@ -1,7 +1,7 @@
 """What DuckDB reads itself: the same rows as on the careful path, whatever lines there are."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gymlog.record import LOG, METRIC, SPAN
 from reconstruct.intake import files, reader, tables
+from reconstruct.intake.owners import Owners
 from reconstruct.store import relations
 from reconstruct.store.vouching import Voucher
 
@@ -96,28 +97,36 @@ def read(path: Path, *, quickly: bool) -> tuple[Rows, int]:
     vouched = 0
     with duckdb.connect() as connection:
         relations.create_base_tables(connection)
-        voucher = Voucher(connection)
+        owners = Owners()
+        voucher = Voucher(connection, owners)
+        voucher.open()
 
-        def vouch(batch: Any) -> list[int]:
+        def vouch(batch: Any) -> Callable[[], list[int]]:
             nonlocal vouched
             left = voucher.read(batch)
             ((counted,),) = connection.execute("SELECT sum(lines) FROM _class_counts").fetchall()
             vouched += counted or 0
-            return left
+            return lambda: left
 
         found = [files.LogFile(str(path), path.stat().st_size)]
-        for table, rows in reader.read(found, vouch=vouch if quickly else None):
+        for table, rows in reader.read(found, vouch=vouch if quickly else None, owners=owners):
             connection.register("_rows", rows)
             connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM _rows")
             connection.unregister("_rows")
-        counts = "SELECT file, class, sum(lines) FROM _class_counts GROUP BY ALL ORDER BY ALL"
         found_rows = {
-            table: connection.execute(
-                counts if table == tables.CLASS_COUNTS else f"SELECT * FROM {table} ORDER BY ALL"
-            ).fetchall()
-            for table in tables.TABLES
+            table: connection.execute(f"{_everything(table)} ORDER BY ALL").fetchall()
+            for table in tables.TABLES.keys() - {tables.OWNERS}
         }
         return found_rows, vouched
+
+
+def _everything(table: str) -> str:
+    """Select the rows of a table, those of owners in place of their numbers."""
+    if table == tables.CLASS_COUNTS:
+        return "SELECT file, class, sum(lines) FROM _class_counts GROUP BY ALL"
+    if "owner" not in dict(tables.TABLES[table]):
+        return f"SELECT * FROM {table}"
+    return f"SELECT * EXCLUDE (owner) FROM {table} JOIN _owners USING (owner)"
 
 
 def both(path: Path, data: bytes) -> int:

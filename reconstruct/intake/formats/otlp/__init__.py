@@ -25,6 +25,7 @@ from reconstruct.intake.formats.otlp.spelling import camel, count, items, named
 from reconstruct.intake.formats.otlp.values import attributes
 from reconstruct.intake.json_text import Json, NotJson
 from reconstruct.intake.ledger import LineClass
+from reconstruct.intake.owners import Owner
 from reconstruct.intake.tables import Row
 
 __all__ = ["recognise"]
@@ -39,7 +40,7 @@ class _Signal(NamedTuple):
     resources: tuple[str, ...]
     scopes: tuple[str, ...]
     records: tuple[str, ...]
-    rows: Callable[[dict[str, Json], Scope, Row], list[tuple[LineClass, str, Row]]]
+    rows: Callable[[dict[str, Json], Scope, Owner], list[tuple[LineClass, str, Row]]]
 
 
 _SIGNALS: Final = (
@@ -142,7 +143,7 @@ class _Reading:
             for scope in scopes:
                 self._scope(scope, signal, owner)
 
-    def _owner(self, resource: dict[str, Json]) -> Row:
+    def _owner(self, resource: dict[str, Json]) -> Owner:
         described: dict[str, Json] = {}
         try:
             message = camel(resource.get("resource"), "resource")
@@ -161,7 +162,7 @@ class _Reading:
         is_ours = semconv.BOOT_ID in fields.members(described.get("attributes"))
         return fields.owner(described, self._server_hint, by_pid=not is_ours)
 
-    def _scope(self, item: Json, signal: _Signal, owner: Row) -> None:
+    def _scope(self, item: Json, signal: _Signal, owner: Owner) -> None:
         try:
             message = camel(item, signal.scopes[0])
             scope = camel(message.get("scope", message.get("instrumentationLibrary")), "scope")

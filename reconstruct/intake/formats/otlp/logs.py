@@ -9,6 +9,7 @@ from reconstruct.intake.formats.otlp.spelling import count, identity, named, nan
 from reconstruct.intake.formats.otlp.values import any_value, attributes
 from reconstruct.intake.json_text import Json
 from reconstruct.intake.ledger import LineClass
+from reconstruct.intake.owners import Owner
 from reconstruct.intake.tables import Row
 
 __all__ = ["log_rows"]
@@ -22,7 +23,7 @@ _SEVERITIES: Final = {
 
 
 def log_rows(
-    log: dict[str, Json], scope: tuple[str | None, str | None], owner: Row
+    log: dict[str, Json], scope: tuple[str | None, str | None], owner: Owner
 ) -> list[tuple[LineClass, str, Row]]:
     """Return the row of a log record in camelCase."""
     get = log.get
@@ -49,7 +50,7 @@ def log_rows(
         count(get("droppedAttributesCount")),
         *scope,
         fields.rollout_id(found),
-        *owner,
+        owner,
     )
     return [(LineClass.LOG, tables.LOG_LINES, row)]
 

@@ -24,6 +24,7 @@ from reconstruct.intake.formats.otlp.spelling import (
 from reconstruct.intake.formats.otlp.values import attributes, float64, int64
 from reconstruct.intake.json_text import Json, double
 from reconstruct.intake.ledger import LineClass
+from reconstruct.intake.owners import Owner
 from reconstruct.intake.tables import Row
 
 __all__ = ["metric_rows"]
@@ -46,7 +47,7 @@ _Numbers = tuple[
 
 
 def metric_rows(
-    metric: dict[str, Json], scope: tuple[str | None, str | None], owner: Row
+    metric: dict[str, Json], scope: tuple[str | None, str | None], owner: Owner
 ) -> list[tuple[LineClass, str, Row]]:
     """Return the rows of a metric in camelCase."""
     field = next((name for name in _TYPES if metric.get(name) is not None), None)
@@ -77,7 +78,7 @@ def metric_rows(
                 *numbers,
                 fields.json_list([_exemplar(each) for each in items(point, "exemplars")]),
                 *scope,
-                *owner,
+                owner,
             )
             rows.append((LineClass.METRIC, tables.METRIC_LINES, row))
     return rows

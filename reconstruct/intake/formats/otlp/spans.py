@@ -18,6 +18,7 @@ from reconstruct.intake.formats.otlp.spelling import (
 from reconstruct.intake.formats.otlp.values import attributes
 from reconstruct.intake.json_text import Json
 from reconstruct.intake.ledger import LineClass
+from reconstruct.intake.owners import Owner
 from reconstruct.intake.tables import Row
 
 __all__ = ["span_rows"]
@@ -27,7 +28,7 @@ _STATUS_CODES: Final = enum_names("STATUS_CODE_", enumerate(STATUS_CODES))
 
 
 def span_rows(
-    span: dict[str, Json], scope: tuple[str | None, str | None], owner: Row
+    span: dict[str, Json], scope: tuple[str | None, str | None], owner: Owner
 ) -> list[tuple[LineClass, str, Row]]:
     """Return the row of a span in camelCase; one without an end has only begun."""
     get = span.get
@@ -61,7 +62,7 @@ def span_rows(
         count(get("droppedLinksCount")),
         *scope,
         fields.rollout_id(found),
-        *owner,
+        owner,
     )
     line_class = LineClass.SPAN_START if end is None else LineClass.SPAN
     return [(line_class, tables.SPAN_LINES, row)]

@@ -33,7 +33,7 @@ def record_of() -> Callable[..., Record | None]:
 
 @pytest.fixture
 def rows_of() -> Callable[..., Rows]:
-    """The rows of JSON texts, each a dict by column, in the order they come."""
+    """The rows of JSON texts, each a dict by column and with its owner's, in order."""
 
     def rows(*lines: bytes | str) -> Rows:
         found: Rows = []
@@ -43,7 +43,9 @@ def rows_of() -> Callable[..., Rows]:
             assert record.problems == ()
             for table, row in record.rows:
                 names = [name for name, _ in TABLES[table]][4:]  # the reader adds the place
-                found.append(dict(zip(names, row, strict=True)))
+                fields = dict(zip(names, row, strict=True))
+                owner = fields.pop("owner", None)
+                found.append(fields | (owner._asdict() if owner else {}))
         return found
 
     return rows

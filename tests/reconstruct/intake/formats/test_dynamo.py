@@ -75,7 +75,7 @@ def test_a_span_that_has_begun(
 def test_the_name_before_the_line_is_the_server(record_of: Callable[..., Record]) -> None:
     """Dynamo writes no service."""
     record = record_of(json.dumps(CLOSED), "worker")
-    assert "worker" in record.rows[0][1]
+    assert record.rows[0][1][-1].server_name == "worker"
 
 
 @pytest.mark.parametrize(

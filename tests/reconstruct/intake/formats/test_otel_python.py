@@ -23,7 +23,7 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from reconstruct.intake import files, reader, tables
+from reconstruct.intake import files, tables
 
 RESOURCE = Resource(
     {
@@ -34,6 +34,8 @@ RESOURCE = Resource(
         "nemo.gym.server.name": "env-a",
     }
 )
+Read = Callable[[str], dict[str, list[dict[str, Any]]]]
+
 START = 1_800_000_000_123_456_000
 
 
@@ -49,16 +51,18 @@ def prefixed(span: ReadableSpan) -> str:
     return "".join(f"(env-a) {line}\n" for line in span.to_json().splitlines())
 
 
-def read(tmp_path: Path, text: str) -> dict[str, list[dict[str, Any]]]:
-    (tmp_path / "console.log").write_text(text)
-    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in tables.TABLES}
-    for name, batch in reader.read(files.find([str(tmp_path)])):
-        rows[name].extend(batch.to_pylist())
-    return rows
+@pytest.fixture
+def read(tmp_path: Path, read_rows: Callable[..., Any]) -> Read:
+    def read_text(text: str) -> dict[str, list[dict[str, Any]]]:
+        (tmp_path / "console.log").write_text(text)
+        rows: dict[str, list[dict[str, Any]]] = read_rows(files.find([str(tmp_path)]))
+        return rows
+
+    return read_text
 
 
 @pytest.mark.parametrize("formatter", [compact, pretty, prefixed])
-def test_spans(tmp_path: Path, formatter: Callable[[ReadableSpan], str]) -> None:
+def test_spans(read: Read, formatter: Callable[[ReadableSpan], str]) -> None:
     """Names, ids, times, status, attributes with their types, events and links, in every layout."""
     out = io.StringIO()
     provider = TracerProvider(resource=RESOURCE, shutdown_on_exit=False)
@@ -81,7 +85,7 @@ def test_spans(tmp_path: Path, formatter: Callable[[ReadableSpan], str]) -> None
     child.end(START + 9_000)
     root.end(START + 10_000)
     provider.shutdown()
-    rows = read(tmp_path, "hello\n" + out.getvalue())[tables.SPAN_LINES]
+    rows = read("hello\n" + out.getvalue())[tables.SPAN_LINES]
     by_name = {row["name"]: row for row in rows}
     got = by_name["model call"]
     assert got["trace_id"] == format(root.get_span_context().trace_id, "032x")
@@ -113,7 +117,7 @@ def test_spans(tmp_path: Path, formatter: Callable[[ReadableSpan], str]) -> None
     assert by_name["POST /run"]["trace_state"] is None
 
 
-def test_processes_that_share_an_instance_id_are_told_apart_by_pid(tmp_path: Path) -> None:
+def test_processes_that_share_an_instance_id_are_told_apart_by_pid(read: Read) -> None:
     """NeMo Gym's workers have one service.instance.id; only the pid differs."""
     span = {
         "name": "x",
@@ -142,12 +146,12 @@ def test_processes_that_share_an_instance_id_are_told_apart_by_pid(tmp_path: Pat
         )
         for pid in (1, 2)
     ]
-    rows = read(tmp_path, "\n".join(lines))[tables.SPAN_LINES]
+    rows = read("\n".join(lines))[tables.SPAN_LINES]
     assert [row["instance"] for row in rows] == ["s#i#1", "s#i#2"]
     assert rows[0]["trace_state"] == "a=b,c=d"
 
 
-def test_metrics(tmp_path: Path) -> None:
+def test_metrics(read: Read) -> None:
     """Every point of every series on the line is a row."""
     out = io.StringIO()
     exporter = ConsoleMetricExporter(
@@ -166,7 +170,7 @@ def test_metrics(tmp_path: Path) -> None:
     meter.create_gauge("open").set(7)
     provider.force_flush()
     provider.shutdown()
-    rows = read(tmp_path, "(env-a) " + out.getvalue())[tables.METRIC_LINES]
+    rows = read("(env-a) " + out.getvalue())[tables.METRIC_LINES]
     assert {(row["name"], row["type"], row["value"], row["count"], row["sum"]) for row in rows} == {
         ("requests", "sum", 2.0, None, None),
         ("requests", "sum", 3.0, None, None),
@@ -180,7 +184,7 @@ def test_metrics(tmp_path: Path) -> None:
     assert sum(json.loads(next(r for r in rows if r["count"])["bucket_counts"])) == 1
 
 
-def test_exemplar_ids_are_hex(tmp_path: Path) -> None:
+def test_exemplar_ids_are_hex(read: Read) -> None:
     """The SDK writes them as integers of up to 39 digits; all of them count."""
     trace_id = 128894451018965754301791266966499852013
     point = {
@@ -193,13 +197,13 @@ def test_exemplar_ids_are_hex(tmp_path: Path) -> None:
     text = json.dumps(
         {"resource_metrics": [{"resource": {}, "scope_metrics": [{"metrics": [metric]}]}]}
     )
-    (row,) = read(tmp_path, text)[tables.METRIC_LINES]
+    (row,) = read(text)[tables.METRIC_LINES]
     (exemplar,) = json.loads(row["exemplars"])
     assert exemplar["trace_id"] == format(trace_id, "032x")
     assert exemplar["span_id"] == format(4330451664823904741, "016x")
 
 
-def test_log_records(tmp_path: Path) -> None:
+def test_log_records(read: Read) -> None:
     """Ids of all zeros mean that there was no span."""
     record = {
         "body": "careful",
@@ -217,7 +221,7 @@ def test_log_records(tmp_path: Path) -> None:
     }
     inside = record | {"trace_id": "0x" + "a" * 32, "span_id": "0x" + "b" * 16, "trace_flags": 3}
     inside |= {"event_name": "gym.answer"}
-    rows = read(tmp_path, f"{json.dumps(record)}\n{json.dumps(inside)}\n")[tables.LOG_LINES]
+    rows = read(f"{json.dumps(record)}\n{json.dumps(inside)}\n")[tables.LOG_LINES]
     assert [(row["trace_id"], row["span_id"], row["flags"]) for row in rows] == [
         (None, None, None),
         ("a" * 32, "b" * 16, 3),

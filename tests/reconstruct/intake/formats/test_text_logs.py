@@ -1,12 +1,13 @@
 """Text that names its trace becomes a log record; all other text stays text."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reconstruct.intake import files, reader, tables
+from reconstruct.intake import files, tables
 from reconstruct.intake.formats import text_logs
 
 TRACE_ID = "a1b2c3d4e5f60718293a4b5c6d7e8f90"
@@ -27,6 +28,7 @@ def test_ids_time_and_level(line: str, nano: int) -> None:
     assert record is not None
     ((table, values),) = record.rows
     row = dict(zip(NAMES, values, strict=True))
+    row |= row["owner"]._asdict()
     assert table == tables.LOG_LINES
     assert (row["trace_id"], row["span_id"]) == (TRACE_ID, SPAN_ID)
     assert row["time_unix_nano"] == 1_750_000_000_000_000_000 + nano
@@ -40,18 +42,17 @@ def test_what_is_not_there_is_null() -> None:
     record = text_logs.recognise(f"at noon trace_id='{TRACE_ID.upper()}'".encode(), None)
     assert record is not None
     row = dict(zip(NAMES, record.rows[0][1], strict=True))
+    row |= row["owner"]._asdict()
     assert row["trace_id"] == TRACE_ID
     for name in ("span_id", "time_unix_nano", "severity_number", "service_name"):
         assert row[name] is None
 
 
-def test_on_a_line_of_a_file(tmp_path: Path) -> None:
+def test_on_a_line_of_a_file(tmp_path: Path, read_rows: Callable[..., Any]) -> None:
     """A log line; with a record beside it, that record counts, and torn ones stay torn."""
     torn = '{"record_type":"span","trace_id":"a1'
     (tmp_path / "a.log").write_text(f"(env-a) {OTEL}\n{STRUCTLOG} {torn}\njust text\n")
-    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in tables.TABLES}
-    for name, batch in reader.read(files.find([str(tmp_path)])):
-        rows[name].extend(batch.to_pylist())
+    rows = read_rows(files.find([str(tmp_path)]))
     classes = {row["class"]: row["lines"] for row in rows[tables.CLASS_COUNTS]}
     assert classes == {"log": 1, "torn": 1, "text": 1}
     (row,) = rows[tables.LOG_LINES]

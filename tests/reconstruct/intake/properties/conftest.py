@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reconstruct.intake import files, reader, tables
+from reconstruct.intake import files, tables
 
 Fact = dict[str, Any]
 Write = Callable[[Fact], Any]
@@ -190,13 +190,10 @@ def documents() -> dict[str, Callable[[list[Fact]], Any]]:
 class Result:
     """All rows of some files; reading checks that every line and byte is accounted for."""
 
-    def __init__(self, folder: Path, contents: Mapping[str, bytes], **options: Any) -> None:
-        for name, data in contents.items():
-            (folder / name).write_bytes(data)
-        self.rows: dict[str, list[dict[str, Any]]] = {name: [] for name in tables.TABLES}
-        paths = [str(folder / name) for name in contents]
-        for name, batch in reader.read(files.find(paths), **options):
-            self.rows[name] += batch.to_pylist()
+    def __init__(
+        self, contents: Mapping[str, bytes], rows: dict[str, list[dict[str, Any]]]
+    ) -> None:
+        self.rows = rows
         for row in (row for rows in self.rows.values() for row in rows):
             row["file"] = Path(row["file"]).name
         self.counts: dict[str, Counter[str]] = {name: Counter() for name in contents}
@@ -275,7 +272,9 @@ def check_ledger(result: Result, contents: Mapping[str, bytes]) -> None:
 
 
 @pytest.fixture(scope="module")
-def read(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Result]:
+def read(
+    tmp_path_factory: pytest.TempPathFactory, read_rows: Callable[..., Any]
+) -> Callable[..., Result]:
     """Write files, one by its bytes alone, read them, check the ledger.
 
     `stored` is how the one file's bytes lie on disk, when that is not what reading it gives.
@@ -286,7 +285,11 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Result]:
         data: bytes | Mapping[str, bytes], *, stored: bytes | None = None, **options: Any
     ) -> Result:
         contents = {"a.log": data} if isinstance(data, bytes) else data
-        result = Result(folder, contents if stored is None else {"a.log": stored}, **options)
+        on_disk = contents if stored is None else {"a.log": stored}
+        for name, content in on_disk.items():
+            (folder / name).write_bytes(content)
+        paths = [str(folder / name) for name in on_disk]
+        result = Result(on_disk, read_rows(files.find(paths), **options))
         check_ledger(result, contents)
         return result
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconstruct.intake import files, reader, tables
+from reconstruct.intake import files, tables
 
 TRACE = "0123456789abcdef" * 2
 
@@ -16,11 +16,7 @@ TRACE = "0123456789abcdef" * 2
 class Result:
     """The rows of all files, their classes, and what each file is wrapped in."""
 
-    def __init__(self, folder: Path, names: list[str], wrapper: str | None) -> None:
-        paths = [str(folder / name) for name in names]
-        rows: dict[str, list[dict[str, Any]]] = {name: [] for name in tables.TABLES}
-        for name, batch in reader.read(files.find(paths), wrapper=wrapper):
-            rows[name].extend(batch.to_pylist())
+    def __init__(self, folder: Path, rows: dict[str, list[dict[str, Any]]]) -> None:
         for row in (row for name in rows for row in rows[name]):
             row["file"] = row["file"].removeprefix(f"{folder}/")
         self.spans = sorted(rows[tables.SPAN_LINES], key=lambda row: (row["file"], row["line"]))
@@ -85,7 +81,7 @@ def payloads(span: Callable[..., dict[str, Any]]) -> Payloads:
 
 
 @pytest.fixture
-def read(tmp_path: Path) -> Callable[..., Result]:
+def read(tmp_path: Path, read_rows: Callable[..., Any]) -> Callable[..., Result]:
     """Write lines, or whole files by name, and read them; `wrapper` as on the command line."""
 
     def read_them(data: bytes | Mapping[str, bytes], wrapper: str | None = None) -> Result:
@@ -94,7 +90,8 @@ def read(tmp_path: Path) -> Callable[..., Result]:
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        return Result(tmp_path, list(contents), wrapper)
+        paths = [str(tmp_path / name) for name in contents]
+        return Result(tmp_path, read_rows(files.find(paths), wrapper=wrapper))
 
     return read_them
 
