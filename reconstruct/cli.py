@@ -6,7 +6,8 @@
 
 import difflib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -84,15 +85,35 @@ for _command in (
     _reconstruct.add_command(_command)
 
 
+class _NoPandas:
+    """Finds no pandas: pyarrow imports it, if it is there, only to tell its objects from others.
+    That takes a second, and no command has any."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:  # noqa: ARG004
+        if name == "pandas":
+            raise ModuleNotFoundError(f"{name} is not for commands", name=name)
+
+
+@contextmanager
+def _without_pandas() -> Iterator[None]:
+    sys.meta_path.insert(0, _NoPandas)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(_NoPandas)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; words about failures go to stderr."""
     console = Console()
     try:
-        code = _reconstruct.main(
-            args=None if arguments is None else list(arguments),
-            prog_name="reconstruct",
-            standalone_mode=False,
-        )
+        with _without_pandas():
+            code = _reconstruct.main(
+                args=None if arguments is None else list(arguments),
+                prog_name="reconstruct",
+                standalone_mode=False,
+            )
     except ReconstructError as error:
         console.say(f"error: {error}")
         return error.exit_code

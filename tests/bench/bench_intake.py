@@ -46,15 +46,16 @@ JQ = (
     "'[.trace_id, .resource.attributes.\"service.name\", .kind, .name] | @tsv' | sort > /dev/null"
 )
 COMMAND = """
-import resource, sys
-from pathlib import Path
-from reconstruct.engine import Engine
-with Engine.read([sys.argv[1]], store=Path(sys.argv[2])) as engine:
-    assert engine.rows("SELECT count(*) AS n FROM spans")[0]["n"] >= int(sys.argv[3])
-    engine.rows("FROM traces LIMIT 1")
+import io, json, resource, sys
+from contextlib import redirect_stdout
+from reconstruct.cli import main
+with redirect_stdout(io.StringIO()) as answer:
+    code = main(["query", "SELECT count(*) AS n FROM spans", sys.argv[1], "--store", sys.argv[2],
+                 "--format", "jsonl"])
+assert code == 0 and json.loads(answer.getvalue())["n"] >= int(sys.argv[3])
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
-
+"""The command that makes the store, or renews it, and asks one thing."""
 
 QUESTIONS = {
     "show 17-0": ("show", "17-0"),

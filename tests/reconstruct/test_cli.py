@@ -35,6 +35,23 @@ def test_help_imports_nothing_heavy(arguments):
     assert "Usage: reconstruct" in process.stdout
 
 
+def test_no_command_imports_pandas(tmp_path):
+    """Which is there, and may be imported afterwards."""
+    (tmp_path / "a.log").write_text("just text\n")
+    program = (
+        "import sys; from reconstruct.cli import main\n"
+        f"code = main(['lines', {str(tmp_path)!r}])\n"
+        "assert 'pandas' not in sys.modules\n"
+        "import pandas, pyarrow\n"
+        "assert pyarrow.table({'a': [1]}).to_pandas()['a'].tolist() == [1]\n"
+        "sys.exit(code)\n"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert process.returncode == 0, process.stderr
+
+
 @pytest.mark.parametrize(
     ("raised", "code", "words"),
     [
