@@ -28,7 +28,7 @@ DEFAULT_MEMORY_LIMIT: Final = "1GB"
 _CATALOG: Final = "logs"
 """Views name what they read with it, so a database file is called so, too."""
 _CHECKPOINT_AFTER: Final = "256MB"
-_ROW_GROUP_ROWS: Final = 30_720
+_ROW_GROUP_ROWS: Final = 16_384
 """A batch of lines fills several row groups: those are compressed and written by all threads as
 they come, not copied first and compressed by one thread in the end."""
 _PYTHON_BYTES: Final = 128 << 20

@@ -32,11 +32,10 @@ import duckdb
 from gym_logs import write_gym_logs
 
 from gymlog.record import SPAN, FieldType
-from reconstruct.intake import files, reader
+from reconstruct.intake import files
 from reconstruct.store import relations
 from reconstruct.store.filling import fill
 
-MAXRSS_BYTES = 1 if platform.system() == "Darwin" else 1024
 COLUMNS = {
     field.name: {FieldType.TEXT: "VARCHAR", FieldType.INT64: "BIGINT"}.get(field.type, "JSON")
     for field in SPAN
@@ -46,14 +45,15 @@ JQ = (
     "'[.trace_id, .resource.attributes.\"service.name\", .kind, .name] | @tsv' | sort > /dev/null"
 )
 COMMAND = """
-import io, json, resource, sys
+import io, json, sys
 from contextlib import redirect_stdout
+from peak_memory import peak_bytes
 from reconstruct.cli import main
 with redirect_stdout(io.StringIO()) as answer:
     code = main(["query", "SELECT count(*) AS n FROM spans", sys.argv[1], "--store", sys.argv[2],
                  "--format", "jsonl"])
 assert code == 0 and json.loads(answer.getvalue())["n"] >= int(sys.argv[3])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(peak_bytes())
 """
 """The command that makes the store, or renews it, and asks one thing."""
 
@@ -66,14 +66,15 @@ QUESTIONS = {
 }
 """What is asked of a store, as the words of a command."""
 QUESTION = """
-import resource, sys
+import sys
 from contextlib import redirect_stdout
 from io import StringIO
+from peak_memory import peak_bytes
 from reconstruct.cli import main
 with redirect_stdout(StringIO()):
     code = main(sys.argv[1:])
 assert code in (0, 1), code  # 1 is an answer, too
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(peak_bytes())
 """
 
 
@@ -88,7 +89,11 @@ class Logs:
         self._program = folder / "command.py"
         self._program.write_text(COMMAND)
         # Modules are compiled once, as they are where a program is installed.
-        self._environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
+        self._environment = {
+            **os.environ,
+            "PYTHONPYCACHEPREFIX": str(folder / "compiled"),
+            "PYTHONPATH": str(Path(__file__).parent),
+        }
         self._environment.pop("PYTHONDONTWRITEBYTECODE", None)
         self.peak_bytes = 0
 
@@ -100,7 +105,7 @@ class Logs:
             capture_output=True,
             env=self._environment,
         )
-        self.peak_bytes = max(self.peak_bytes, int(done.stdout) * MAXRSS_BYTES)
+        self.peak_bytes = max(self.peak_bytes, int(done.stdout))
 
     def question(self, words: Sequence[str]) -> tuple[float, int]:
         """Ask a command of the store; return its seconds and its peak memory in bytes."""
@@ -111,7 +116,7 @@ class Logs:
             capture_output=True,
             env=self._environment,
         )
-        return time.perf_counter() - begin, int(done.stdout) * MAXRSS_BYTES
+        return time.perf_counter() - begin, int(done.stdout)
 
     def cold(self) -> None:
         shutil.rmtree(self.store, ignore_errors=True)
@@ -140,12 +145,10 @@ class Logs:
             fill(connection, files.find([str(self.logs)]))
 
     def careful(self) -> None:
+        """Read line by line, as whenever the wrapper is named: here, that there is none."""
         with duckdb.connect() as connection:
             relations.create_base_tables(connection)
-            for table, rows in reader.read(files.find([str(self.logs)])):
-                connection.register("_rows", rows)
-                connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM _rows").fetchall()
-                connection.unregister("_rows")
+            fill(connection, files.find([str(self.logs)]), wrapper="none")
 
     def jq(self) -> None:
         subprocess.run(["/bin/sh", "-c", JQ], check=True, cwd=self.logs)
