@@ -282,6 +282,18 @@ class Console:
             task = bar.add_task(words, total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
 
+    @contextmanager
+    def busy(self, words: str) -> Iterator[None]:
+        """Say on stderr what takes a while, for the block, where stderr is a terminal."""
+        if not self._err.isatty():
+            yield
+            return
+        from rich.console import Console as Terminal
+
+        terminal = Terminal(file=self._err, no_color=not self.has_color)
+        with terminal.status(words):
+            yield
+
     def _write(self, text: str) -> None:
         if self._reader_gone:
             return

@@ -30,8 +30,12 @@ class Engine:
     """The relations over a set of log files. Close it, or use it as a context manager."""
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, spill: tempfile.TemporaryDirectory[str]
+        self,
+        opening: Opening,
+        connection: duckdb.DuckDBPyConnection,
+        spill: tempfile.TemporaryDirectory[str],
     ) -> None:
+        self._opening = opening
         self._connection = connection
         self._spill = spill
         self.skipped: Sequence[files.Skipped] = ()
@@ -68,7 +72,7 @@ class Engine:
                 progress=progress,
                 wrapper=wrapper,
             )
-            engine = cls(opening.open(store), spill)
+            engine = cls(opening, opening.open(store), spill)
         except duckdb.OutOfMemoryException as error:
             spill.cleanup()
             words = str(error).strip().splitlines()[0]
@@ -109,6 +113,11 @@ class Engine:
         It only reads, and reaches no file and no network. Raises `SqlError`.
         """
         return safe_sql.answer(self._connection.cursor, sql, parameters, limits=limits)
+
+    def keep(self) -> None:
+        """Compute once what questions about all spans begin with (self times, calls between
+        services, findings), and keep it in the database where that is a file."""
+        self._connection = self._opening.kept(self._connection)
 
     def abandon(self) -> None:
         """Remove the spilled files while a query still runs; only for a process about to end."""

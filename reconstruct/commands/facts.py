@@ -120,7 +120,7 @@ def _slowest(engine: Engine, chosen: Chosen, subject: str) -> list[dict[str, Any
             ON member.{identity} = slow.{identity}
             AND member.run_id IS NOT DISTINCT FROM slow.run_id
         JOIN spans AS span ON span.rowid = member.node
-        LEFT JOIN self_time_of(NULL) AS own ON own.node = member.node
+        LEFT JOIN _self_times AS own ON own.node = member.node
         GROUP BY ALL
         ORDER BY slow.duration_ns DESC, slow.run_id, slow.{identity}, self_time_ns DESC NULLS LAST,
             span.service_name
@@ -146,7 +146,7 @@ def _names(engine: Engine, chosen: Chosen) -> list[dict[str, Any]]:  # Any: as t
             sum(own.self_time_ns)::BIGINT AS self_time_ns,
             (sum(own.self_time_ns) / nullif(sum(sum(own.self_time_ns)) OVER (), 0))::DOUBLE AS share
         FROM spans AS span
-        JOIN self_time_of(NULL) AS own ON own.node = span.rowid
+        JOIN _self_times AS own ON own.node = span.rowid
         WHERE {chosen.spans}
         GROUP BY span.name, span.service_name
         ORDER BY self_time_ns DESC, span.name, span.service_name

@@ -51,10 +51,13 @@ class Logs:
     """Where to keep what was read; True is beside the logs, where that is worth it."""
 
     @contextmanager
-    def read(self, paths: tuple[str, ...] | None = None) -> "Iterator[Engine]":
+    def read(
+        self, paths: tuple[str, ...] | None = None, *, keep: bool = False
+    ) -> "Iterator[Engine]":
         """Load the files into an engine for the block; a bar on stderr shows how far it is.
 
-        `paths` takes the place of the argument where a command found something else in it.
+        `paths` takes the place of the argument where a command found something else in it; `keep`
+        computes what questions about all spans begin with, once (`Engine.keep`).
         """
         from reconstruct.engine import Engine
 
@@ -66,9 +69,12 @@ class Logs:
                 wrapper=self.wrapper,
                 store=self.store,
             )
-        for notice in engine.notices:
-            self.console.say(notice)
         with engine:
+            if keep:
+                with self.console.busy("adding up"):
+                    engine.keep()
+            for notice in engine.notices:
+                self.console.say(notice)
             yield engine
 
     def show(

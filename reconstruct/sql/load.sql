@@ -26,6 +26,7 @@
 .read span_tree_of.sql
 .read span_tree.sql
 .read self_time_of.sql
+.read _self_times.sql
 .read self_time.sql
 .read _peer_address.sql
 .read service_edges.sql

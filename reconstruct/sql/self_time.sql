@@ -5,7 +5,7 @@ SELECT
     span_id,
     occurrence,
     self_time_ns
-FROM self_time_of(NULL);
+FROM _self_times;
 
 COMMENT ON VIEW self_time IS 'One row is a finished span and the time in it that none of its children covers; self_time_of(ids) gives that of a list of trace ids faster.';
 COMMENT ON COLUMN self_time.trace_id IS '32 lower-case hex digits.';

@@ -20,7 +20,16 @@ from reconstruct.intake.files import LogFile
 from reconstruct.intake.ours import BATCH_BYTES
 from reconstruct.store import filling, inputs, location, relations
 
-__all__ = ["DEFAULT_MEMORY_LIMIT", "build", "connect", "lacking"]
+__all__ = [
+    "DEFAULT_MEMORY_LIMIT",
+    "attach",
+    "build",
+    "connect",
+    "detach",
+    "lacking",
+    "new_path",
+    "put_in_place",
+]
 
 DEFAULT_MEMORY_LIMIT: Final = "1GB"
 """Of DuckDB; what it needs beyond is on disk. Python and a batch of lines come on top."""
@@ -106,7 +115,7 @@ def build(
     Raises `OSError` or `duckdb.IOException` when it cannot be written, and
     `duckdb.OutOfMemoryException` when the memory limit is too small.
     """
-    new = path.with_name(f"{path.stem}.{secrets.token_hex(4)}{location.UNFINISHED}")
+    new = new_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         is_new = change is None
@@ -117,12 +126,7 @@ def build(
             shutil.copyfile(path, new)
         with connect(spill, memory_limit) as connection:
             batch_bytes = BATCH_BYTES if memory_limit is None else share_memory(connection)
-            connection.execute(f"SET checkpoint_threshold = '{_CHECKPOINT_AFTER}'")
-            connection.execute(
-                f"ATTACH {_quoted(new)} AS {_CATALOG} "
-                f"(RECOVERY_MODE no_wal_writes, ROW_GROUP_SIZE {_ROW_GROUP_ROWS})"
-            )
-            connection.execute(f"USE {_CATALOG}")
+            attach(connection, new)
             if is_new:
                 relations.create_base_tables(connection)
                 connection.execute("CREATE TABLE _store (fingerprint VARCHAR)")
@@ -142,22 +146,42 @@ def build(
             # when the relations are there.
             connection.execute(f"CHECKPOINT {_CATALOG}").fetchall()
             relations.create_relations(connection)
-            connection.execute(f"CHECKPOINT {_CATALOG}").fetchall()
-            connection.execute("USE memory")
-            connection.execute(f"DETACH {_CATALOG}")
-        _flush(new)
-        new.replace(path)
+            detach(connection)
+        put_in_place(new, path)
     except BaseException:
         with suppress(OSError):
             new.unlink(missing_ok=True)
         raise
 
 
+def new_path(path: Path) -> Path:
+    """Return a name under which a database can be written that is to take the place of `path`."""
+    return path.with_name(f"{path.stem}.{secrets.token_hex(4)}{location.UNFINISHED}")
+
+
+def attach(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Open the database at `path` for writing, as the one that names mean."""
+    connection.execute(f"SET checkpoint_threshold = '{_CHECKPOINT_AFTER}'")
+    connection.execute(
+        f"ATTACH {_quoted(path)} AS {_CATALOG} "
+        f"(RECOVERY_MODE no_wal_writes, ROW_GROUP_SIZE {_ROW_GROUP_ROWS})"
+    )
+    connection.execute(f"USE {_CATALOG}")
+
+
+def detach(connection: duckdb.DuckDBPyConnection) -> None:
+    """Have all of it in the file, and close that."""
+    connection.execute(f"CHECKPOINT {_CATALOG}").fetchall()
+    connection.execute("USE memory")
+    connection.execute(f"DETACH {_CATALOG}")
+
+
+def put_in_place(new: Path, path: Path) -> None:
+    """Give a database that is whole the name under which it is looked for."""
+    with open(new, "rb") as handle:  # its bytes are on disk before its name says that they are
+        os.fsync(handle.fileno())
+    new.replace(path)
+
+
 def _quoted(path: Path) -> str:
     return "'" + str(path).replace("'", "''") + "'"
-
-
-def _flush(path: Path) -> None:
-    """Have the bytes on disk before the name says that they are."""
-    with open(path, "rb") as handle:
-        os.fsync(handle.fileno())

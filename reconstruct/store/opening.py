@@ -14,7 +14,7 @@ import duckdb
 from reconstruct.errors import InputError
 from reconstruct.intake.files import LogFile
 from reconstruct.safe_sql import connect_read_only
-from reconstruct.store import building, filling, location, relations
+from reconstruct.store import building, filling, keeping, location, relations
 from reconstruct.store.inputs import Changes
 
 __all__ = ["Opening"]
@@ -42,6 +42,7 @@ class Opening:
         self._memory_limit = memory_limit
         self._progress = progress
         self._wrapper = wrapper
+        self._path: Path | None = None
         self.notices: list[str] = []
         """What did not go as asked."""
 
@@ -75,6 +76,7 @@ class Opening:
         return self._connect(path)
 
     def _connect(self, path: Path) -> duckdb.DuckDBPyConnection:
+        self._path = path
         limit = self._memory_limit or building.DEFAULT_MEMORY_LIMIT
         try:
             return connect_read_only(str(path), spill=self._spill, memory_limit=limit)
@@ -82,6 +84,20 @@ class Opening:
             own = Path(self._spill, path.name)
             shutil.copyfile(path, own)
             return connect_read_only(str(own), spill=self._spill, memory_limit=limit)
+
+    def kept(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+        """Compute and keep what many questions begin with, where that is worth it; return the
+        connection to go on with, maybe another one: `connection` is closed then."""
+        if self._path is None or not keeping.is_worth_it(connection):
+            return connection
+        try:
+            keeping.keep(self._path, spill=self._spill, memory_limit=self._memory_limit)
+        except (OSError, duckdb.Error) as error:
+            words = str(error).strip().splitlines()[0]
+            self.notices.append(f"answers are not kept: {words}")
+            return connection
+        connection.close()
+        return self._connect(self._path)
 
     def _in_memory(self) -> duckdb.DuckDBPyConnection:
         connection = building.connect(self._spill, self._memory_limit)

@@ -177,7 +177,8 @@ def measure(spans: int, rounds: int) -> dict[str, object]:
             "quick": timed(large.quick, rounds),
             "careful": timed(large.careful, 1),
         }
-        questions = {name: large.question(words) for name, words in QUESTIONS.items()}
+        first = {"summary, first": large.question(("summary",))}
+        questions = first | {name: large.question(words) for name, words in QUESTIONS.items()}
         if shutil.which("jq"):
             seconds["jq"] = timed(large.jq, 1)
         seconds["grown"] = timed(large.grown, 1)

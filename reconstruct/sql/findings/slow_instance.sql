@@ -15,7 +15,7 @@ timed AS (
         span.run_id,
         own.self_time_ns
     FROM spans AS span
-    JOIN self_time_of(NULL) AS own ON own.node = span.rowid
+    JOIN _self_times AS own ON own.node = span.rowid
     WHERE span.kind <> 'CLIENT'
 ),
 by_instance AS (
