@@ -320,7 +320,7 @@ _SPANS: Final = """
     SELECT tree.depth, own.self_time_ns, span.*
     FROM span_tree_of($trace_ids) AS tree
     JOIN span ON span.rowid = tree.node
-    LEFT JOIN self_time_of($trace_ids) AS own ON own.node = tree.node
+    LEFT JOIN _self_times_of($trace_ids) AS own ON own.node = tree.node
     WHERE $rollout_id::VARCHAR IS NULL
         OR tree.node IN (
             SELECT node

@@ -100,7 +100,7 @@ _PLACES: Final = """
         tree.cycle,
         own.self_time_ns
     FROM span_tree_of($trace_ids) AS tree
-    LEFT JOIN self_time_of($trace_ids) AS own ON own.node = tree.node
+    LEFT JOIN _self_times_of($trace_ids) AS own ON own.node = tree.node
     ORDER BY tree.trace_id, tree.path
 """
 _SPANS: Final = """

@@ -1,5 +1,5 @@
 -- One row is a finished span (node: its rowid in spans) and its self time.
 CREATE VIEW _self_times AS
-FROM self_time_of(NULL);
+FROM _self_times_of(NULL);
 
 COMMENT ON VIEW _self_times IS 'One row is a finished span (node: its rowid in spans) and its self time.';

@@ -25,8 +25,9 @@
 .read model_calls.sql
 .read span_tree_of.sql
 .read span_tree.sql
-.read self_time_of.sql
+.read _self_times_of.sql
 .read _self_times.sql
+.read self_time_of.sql
 .read self_time.sql
 .read _peer_address.sql
 .read service_edges.sql

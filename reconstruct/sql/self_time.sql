@@ -1,11 +1,12 @@
 -- One row is a finished span and the time in it that none of its children covers.
 CREATE VIEW self_time AS
 SELECT
-    trace_id,
-    span_id,
-    occurrence,
-    self_time_ns
-FROM _self_times;
+    span.trace_id,
+    span.span_id,
+    span.occurrence,
+    own.self_time_ns
+FROM _self_times AS own
+JOIN spans AS span ON span.rowid = own.node;
 
 COMMENT ON VIEW self_time IS 'One row is a finished span and the time in it that none of its children covers; self_time_of(ids) gives that of a list of trace ids faster.';
 COMMENT ON COLUMN self_time.trace_id IS '32 lower-case hex digits.';

@@ -8,18 +8,19 @@ CREATE MACRO span_tree_of(ids) AS TABLE (
     WITH RECURSIVE
     edge AS MATERIALIZED (
         SELECT
-            node,
-            parent,
-            trace_id,
-            span_id,
-            parent_span_id,
-            occurrence,
-            start_time_unix_nano,
-            orphan,
-            cycle,
-            is_cut
-        FROM _edges
-        WHERE ids IS NULL OR trace_id IN (SELECT unnest(ids))
+            edge.node,
+            edge.parent,
+            edge.trace_id,
+            span.span_id,
+            span.parent_span_id,
+            span.occurrence,
+            edge.start_time_unix_nano,
+            edge.orphan,
+            edge.cycle,
+            edge.is_cut
+        FROM _edges AS edge
+        JOIN spans AS span ON span.rowid = edge.node
+        WHERE ids IS NULL OR edge.trace_id IN (SELECT unnest(ids))
     ),
     heap AS (
         SELECT

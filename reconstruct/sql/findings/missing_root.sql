@@ -17,10 +17,10 @@ FROM traces AS trace
 JOIN (
     SELECT
         trace_id,
-        min_by(node, (start_time_unix_nano, span_id)) AS node
-    FROM _edges
+        min_by(span.rowid, (span.start_time_unix_nano, span.span_id)) AS node
+    FROM spans AS span
+    WHERE span.trace_id IN (SELECT trace_id FROM _edges WHERE orphan)
     GROUP BY trace_id
-    HAVING bool_or(orphan)
 ) AS first_edge USING (trace_id)
 JOIN spans AS first_span ON first_span.rowid = first_edge.node
 WHERE trace.root_count = 0;
