@@ -242,7 +242,22 @@ class Reader:
         nearby, self._nearby, self._nearby_bytes = self._nearby, [], 0
         self._unwrapper.look_at((line.number, line.data) for line in nearby)
         for line in nearby:
-            self._line(line)
+            number, offset, raw = line
+            if self._is_bare_text(raw):
+                self._ledger.reject(LineClass.TEXT, number, offset, _NO_RECORD, line=raw)
+            else:
+                self._line(line)
+
+    def _is_bare_text(self, raw: bytes) -> bool:
+        """Say whether a line is text in no wrapper, and no part of anything: most text is."""
+        return (
+            type(raw) is bytes
+            and b"\x1b" not in raw
+            and is_plain_text(raw)
+            and not raw.isspace()
+            and self._is_idle
+            and self._unwrapper.of_line(raw.removesuffix(b"\n"), 0) is None
+        )
 
     def give_up(self) -> None:
         """Handle what has begun as it is: nothing follows that could go on with it."""

@@ -30,6 +30,7 @@ JSON_BEGINS: Final = (
     *(bytes([byte]) for byte in b'{["-0123456789'),
 )
 """What every JSON value begins with."""
+_NOT_TEXT_BEGINS: Final = (b" ", b"\t", b"\r", *JSON_BEGINS)
 MAX_OBJECTS: Final = 10_000
 
 
@@ -40,7 +41,7 @@ def is_plain_text(line: bytes) -> bool:
     """
     return (
         line.isascii()
-        and not line.startswith((b" ", b"\t", b"\r", *JSON_BEGINS))
+        and not line.startswith(_NOT_TEXT_BEGINS)
         and _MAY_BE_MORE.search(line) is None
     )
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from gymlog import semconv
@@ -164,8 +165,8 @@ _KINDS: Final = (
 _BATCH: Final = "_batch"
 _OWNERS: Final = "_owner_texts"
 """The resources that lines were found to state, as text, and their owners' numbers."""
-_SAMPLED: Final = 101
-"""Of so many lines one is looked at beforehand, for whose lines there are."""
+_SAMPLED: Final = 997
+"""Of so many lines of a block one is looked at beforehand, for whose lines there are."""
 
 
 class Voucher:
@@ -189,9 +190,9 @@ class Voucher:
             count = sum(batch.types[each] for each in kind.record_types)
             if not count:
                 continue
-            self._learn_owners(lines, f"nth % {_SAMPLED} = 0 AND {_begins_as(kind)}")
+            self._learn_owners(kind, _sample(lines))
             rest = self._read(kind, lines, count)
-            if rest is not None and self._learn_owners(rest, "TRUE"):
+            if rest is not None and self._learn_owners(kind, rest):
                 rest = self._read(kind, rest, rest.num_rows)
             if rest is not None:
                 left += (nth for nth in rest.column("nth").to_pylist() if nth is not None)
@@ -210,8 +211,7 @@ class Voucher:
         (last,) = self._rows(f"SELECT coalesce(max(rowid), -1) FROM {kind.table}")[0]
         is_new = f"rowid > {last}"
         with self._batch(lines):
-            self._execute("BEGIN")
-            ((inserted,),) = self._rows(_insertion(kind))
+            inserted = self._insert(kind)
             if not self._delete_repeated_keys(kind, is_new) and inserted == count:
                 rest = None
             else:
@@ -236,6 +236,17 @@ class Voucher:
         self._execute("COMMIT")
         return rest
 
+    def _insert(self, kind: _Kind) -> int:
+        """Begin a transaction and insert what is vouched for; return how many rows that is."""
+        self._execute("BEGIN")
+        try:
+            ((inserted,),) = self._rows(_insertion(kind, "json_transform({})"))
+        except duckdb.InvalidInputException:  # a line that is no JSON: rare, and quick without
+            self._execute("ROLLBACK")
+            self._execute("BEGIN")
+            ((inserted,),) = self._rows(_insertion(kind, "TRY(json_transform({}))"))
+        return int(inserted)
+
     def _delete_repeated_keys(self, kind: _Kind, is_new: str) -> bool:
         """Take out again the rows in whose attributes a key stands twice; say whether any did."""
         found = self._rows(
@@ -249,13 +260,17 @@ class Voucher:
             )
         return bool(repeating)
 
-    def _learn_owners(self, lines: pa.Table, condition: str) -> bool:
+    def _learn_owners(self, kind: _Kind, lines: pa.Table) -> bool:
         """Look for resources that are new; say whether there are any."""
         with self._batch(lines):
-            found = self._rows(
-                f"SELECT DISTINCT TRY(text->'resource')::VARCHAR FROM {_BATCH} WHERE {condition}"
+            stated = self._rows(
+                f"""
+                SELECT DISTINCT TRY(text->'resource')::VARCHAR
+                FROM {_BATCH}
+                WHERE {_begins_as(kind)}
+                """
             )
-        new = {text for (text,) in found if text is not None} - self._seen_resources
+        new = {text for (text,) in stated if text is not None} - self._seen_resources
         self._seen_resources |= new
         found = [
             (text, self._owners.number(_owner(text)))
@@ -285,8 +300,11 @@ def _begins_as(kind: _Kind) -> str:
     return f"({' OR '.join(begins)})"
 
 
-def _insertion(kind: _Kind) -> str:
-    """Insert the rows of the lines in `_BATCH` that are vouched for."""
+def _insertion(kind: _Kind, transform: str) -> str:
+    """Insert the rows of the lines in `_BATCH` that are vouched for.
+
+    `transform` calls `json_transform` with its arguments.
+    """
     shape = json.dumps({field.name: _READ_AS.get(field.type, "JSON") for field in kind.fields})
     columns = []
     for column, _ in tables.TABLES[kind.table]:
@@ -297,6 +315,7 @@ def _insertion(kind: _Kind) -> str:
             columns.append("FALSE")
         else:
             columns.append(f"{kind.columns.get(column, 'record.' + name)} AS {name}")
+    called = transform.format(f"text, '{shape}'")
     conditions = [
         f"{_written(kind)} = record.text",
         *kind.conditions,
@@ -308,7 +327,7 @@ def _insertion(kind: _Kind) -> str:
         FROM (
             SELECT *, coalesce({" AND ".join(conditions)}, FALSE) AS is_vouched
             FROM (
-                SELECT text, file, line, byte_offset, unnest(TRY(json_transform(text, '{shape}')))
+                SELECT text, file, line, byte_offset, unnest({called})
                 FROM {_BATCH}
                 WHERE {_begins_as(kind)}
             ) AS record
@@ -320,18 +339,25 @@ def _insertion(kind: _Kind) -> str:
 
 def _written(kind: _Kind) -> str:
     """Write the fields of a kind as the line that `gymlog` writes."""
-    pieces = []
-    for nth, field in enumerate(kind.fields):
-        key = f'{"," if nth else "{"}"{field.name}":'
+    pieces: list[str] = []
+    text = "{"
+    """What comes next whatever the values are."""
+    for field in kind.fields:
+        key = f'{"" if text == "{" else ","}"{field.name}":'
         quote = '"' if field.type is FieldType.TEXT else ""
         value = f'record."{field.name}"'
         if field.required and field.name not in _MAY_BE_NULL:
-            pieces += [f"'{key}{quote}'", value, f"'{quote}'"]
-        else:
-            piece = f"'{key}{quote}' || {value} || '{quote}'"
-            is_null = field.name == "parent_span_id"
-            pieces.append(f"coalesce({piece}, '{key}null')" if is_null else piece)
-    return f"concat({', '.join(pieces)}, '}}', chr(10))"
+            pieces += [f"'{text}{key}{quote}'", value]
+            text = quote
+            continue
+        if text:
+            pieces.append(f"'{text}'")
+            text = ""
+        piece = f"'{key}{quote}' || {value}" + (f" || '{quote}'" if quote else "")
+        if field.name == "parent_span_id":
+            piece = f"coalesce({piece}, '{key}null')"
+        pieces.append(piece)
+    return f"concat({', '.join(pieces)}, '{text}}}', chr(10))"
 
 
 def _is_odd(part: str) -> str:
@@ -347,6 +373,14 @@ def _is_odd(part: str) -> str:
             END,
             FALSE
         )"""
+
+
+def _sample(lines: pa.Table) -> pa.Table:
+    """Return every `_SAMPLED`th line of each block."""
+    blocks = lines.to_batches()
+    return pa.Table.from_batches(
+        block.take(np.arange(0, block.num_rows, _SAMPLED)) for block in blocks
+    )
 
 
 def _owner(resource: str) -> Owner:
