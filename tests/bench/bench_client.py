@@ -4,9 +4,11 @@ Each request goes over a kept-alive connection to a server of a few bytes in the
 costs all alike; the body is read. Compared: gymlog with its lines going to a file, and with the
 `http_client` group closed (context handed on, no span), to gymlog with telemetry off; and
 OpenTelemetry's instrumentation with BatchSpanProcessor and ConsoleSpanExporter into a file, flush
-included, to aiohttp alone. Times are of this machine; the ratios are what counts.
+included, to aiohttp alone. What is added is the median of the differences within a round, all of
+whose requests are sent within a second: machines change their pace every few. Times are of this
+machine; the ratios are what counts.
 
-    python tests/bench/bench_client.py [--json] [--requests 1000] [--rounds 9]
+    python tests/bench/bench_client.py [--json] [--requests 150] [--rounds 60]
 """
 
 import argparse
@@ -14,6 +16,7 @@ import asyncio
 import json
 import os
 import platform
+import statistics
 import sys
 import tempfile
 import time
@@ -118,7 +121,7 @@ BASELINES = {
 }
 
 
-async def measure(requests: int, rounds: int) -> dict[str, float]:
+async def measure(requests: int, rounds: int) -> dict[str, list[float]]:
     loop = asyncio.get_running_loop()
     server = await loop.create_server(Server, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1/responses"
@@ -136,31 +139,39 @@ async def measure(requests: int, rounds: int) -> dict[str, float]:
         for contender in contenders.values():
             await contender.close()
     server.close()
-    return {name: min(contender.times) for name, contender in contenders.items()}
+    return {name: contender.times for name, contender in contenders.items()}
+
+
+def _added(times: list[float], baseline: list[float]) -> list[float]:
+    """Return the quartiles of what was added, round by round."""
+    return statistics.quantiles(
+        (time - other for time, other in zip(times, baseline, strict=True)), n=4
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--requests", type=int, default=1_000)
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--requests", type=int, default=150)
+    parser.add_argument("--rounds", type=int, default=60)
     arguments = parser.parse_args()
     times = asyncio.run(measure(arguments.requests, arguments.rounds))
-    added = {name: times[name] - times[baseline] for name, baseline in BASELINES.items()}
+    added = {name: _added(times[name], times[baseline]) for name, baseline in BASELINES.items()}
     result = {
         "python": platform.python_version(),
         "aiohttp": version("aiohttp"),
-        "request_us": {name: round(taken, 1) for name, taken in times.items()},
-        "added_us": {name: round(taken, 1) for name, taken in added.items()},
-        "opentelemetry_adds_times": round(added["opentelemetry"] / added["gymlog"], 1),
+        "request_us": {name: round(min(taken), 1) for name, taken in times.items()},
+        "added_us": {name: [round(each, 1) for each in taken] for name, taken in added.items()},
+        "opentelemetry_adds_times": round(added["opentelemetry"][1] / added["gymlog"][1], 1),
     }
     if arguments.json:
         json.dump(result, sys.stdout)
         print()
         return
     for name, taken in times.items():
-        more = f"  +{added[name]:7.1f} µs" if name in added else ""
-        print(f"{name:22} {taken:8.1f} µs{more}")
+        low, median, high = added.get(name, (0, 0, 0))
+        more = f"  +{median:7.1f} µs ({low:.1f} … {high:.1f})" if name in added else ""
+        print(f"{name:22} {min(taken):8.1f} µs{more}")
     print(
         f"OpenTelemetry's instrumentation adds {result['opentelemetry_adds_times']} times as much"
     )
