@@ -20,6 +20,7 @@ import json
 import os
 import platform
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -154,49 +155,60 @@ class Logs:
         subprocess.run(["/bin/sh", "-c", JQ], check=True, cwd=self.logs)
 
 
-def timed(run: Callable[[], None], rounds: int) -> list[float]:
-    """Return the seconds of each round, the quickest first."""
-    seconds = []
+def timed(runs: dict[str, Callable[[], None]], rounds: int) -> dict[str, list[float]]:
+    """Return the seconds of each in each round; one after the other, since machines change their
+    pace."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(rounds):
-        begin = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - begin)
-    return sorted(seconds)
+        for name, run in runs.items():
+            begin = time.perf_counter()
+            run()
+            seconds[name].append(time.perf_counter() - begin)
+    return seconds
 
 
 def measure(spans: int, rounds: int) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         large, small = Logs(folder, spans), Logs(folder, max(spans // 10, 16))
-        seconds = {
-            "duckdb, in memory": timed(lambda: large.duckdb(":memory:"), rounds),
-            "duckdb, to a file": timed(lambda: large.duckdb(str(folder / "plain.duckdb")), rounds),
-            "cold": timed(large.cold, rounds),
-            "warm": timed(large.command, rounds),
-            "cold, a tenth": timed(small.cold, rounds),
-            "quick": timed(large.quick, rounds),
-            "careful": timed(large.careful, 1),
+        often = {
+            "duckdb, in memory": lambda: large.duckdb(":memory:"),
+            "duckdb, to a file": lambda: large.duckdb(str(folder / "plain.duckdb")),
+            "cold": large.cold,
+            "warm": large.command,
+            "cold, a tenth": small.cold,
+            "quick": large.quick,
         }
+        once = {"careful": large.careful, "grown": large.grown}
+        if shutil.which("jq"):
+            once["jq"] = large.jq
+        seconds = timed(often, rounds)
         first = {"summary, first": large.question(("summary",))}
         questions = first | {name: large.question(words) for name, words in QUESTIONS.items()}
-        if shutil.which("jq"):
-            seconds["jq"] = timed(large.jq, 1)
-        seconds["grown"] = timed(large.grown, 1)
-        best = {name: times[0] for name, times in seconds.items()}
-        per_line = best["cold"] / large.lines, best["cold, a tenth"] / small.lines
+        seconds |= timed(once, 1)
+
+        def ratio(name: str, other: str) -> float:
+            """The median of the rounds' ratios."""
+            pairs = zip(seconds[name], seconds[other], strict=False)
+            return statistics.median(taken / others for taken, others in pairs)
+
+        best = {name: min(times) for name, times in seconds.items()}
         ratios = {
-            "cold / duckdb to a file": best["cold"] / best["duckdb, to a file"],
-            "cold / duckdb in memory": best["cold"] / best["duckdb, in memory"],
-            "careful / quick": best["careful"] / best["quick"],
-            "cold / warm": best["cold"] / best["warm"],
-            "cold per line, to that of a tenth": per_line[0] / per_line[1],
+            "cold / duckdb to a file": ratio("cold", "duckdb, to a file"),
+            "cold / duckdb in memory": ratio("cold", "duckdb, in memory"),
+            "careful / quick": ratio("careful", "quick"),
+            "cold / warm": ratio("cold", "warm"),
+            "cold per line, to that of a tenth": ratio("cold", "cold, a tenth")
+            * small.lines
+            / large.lines,
         }
         if "jq" in best:
-            ratios["jq / cold"] = best["jq"] / best["cold"]
+            ratios["jq / cold"] = ratio("jq", "cold")
+            ratios["jq / duckdb to a file"] = ratio("jq", "duckdb, to a file")
         return {
             "lines": large.lines,
             "seconds": {
-                name: [round(each, 3) for each in times] for name, times in seconds.items()
+                name: [round(each, 3) for each in sorted(times)] for name, times in seconds.items()
             },
             "ratios": {name: round(ratio, 2) for name, ratio in ratios.items()},
             "questions": {
