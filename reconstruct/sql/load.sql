@@ -29,6 +29,8 @@
 .read _self_times.sql
 .read self_time_of.sql
 .read self_time.sql
+.read critical_path_of.sql
+.read critical_path.sql
 .read _peer_address.sql
 .read service_edges.sql
 .read log_records.sql

@@ -191,7 +191,7 @@ def test_the_commands_of_the_reader_run(shell):
 
 def test_the_query_answers(shell):
     """The SQL of the README gives the five slowest kinds of span."""
-    done = shell(block('reconstruct query "\n  SELECT service_name, name').text)
+    done = shell(block('reconstruct query "\n  SELECT service_name, name, count').text)
     assert done.returncode == 0, done.stderr
     header, *rows = done.stdout.splitlines()
     assert header.split() == ["service_name", "name", "spans", "p99_ms"]
@@ -199,6 +199,25 @@ def test_the_query_answers(shell):
     assert all(row.startswith("gym/") for row in rows)
     times = [float(row.split()[-1]) for row in rows]
     assert times == sorted(times, reverse=True)
+
+
+def test_the_critical_path_adds_up(shell):
+    """The SQL of the README names what the rollouts were waiting for."""
+    done = shell(block('reconstruct query "\n  SELECT service_name, name, round').text)
+    assert done.returncode == 0, done.stderr
+    header, *rows = done.stdout.splitlines()
+    assert header.split() == ["service_name", "name", "blamed_ms"]
+    assert len(rows) == 5
+    times = [float(row.split()[-1]) for row in rows]
+    assert times == sorted(times, reverse=True)
+    roots = shell("""reconstruct query "
+        SELECT count(*) AS paths
+        FROM (
+            SELECT sum(duration_ns) AS ns, root_span_id AS span_id FROM critical_path GROUP BY ALL
+        )
+        JOIN spans USING (span_id)
+        WHERE ns <> duration_ns" logs/ --format jsonl""")
+    assert json.loads(roots.stdout) == {"paths": 0}
 
 
 def test_the_python_example_prints(shell, tmp_path):

@@ -23,6 +23,7 @@ PUBLIC = (
     "rollouts",
     "span_tree",
     "self_time",
+    "critical_path",
     "service_edges",
     "log_records",
     "metric_points",
@@ -139,6 +140,7 @@ def test_nothing_is_without_words(engine: Engine) -> None:
     assert {row["name"] for row in relations if not row["name"].startswith("_")} - {
         "span_tree_of",
         "self_time_of",
+        "critical_path_of",
     } == set(PUBLIC)
     for relation in PUBLIC:
         for name, (kind, comment) in columns(engine, relation).items():
@@ -254,6 +256,7 @@ def test_the_plain_shell_gives_the_same_rows(logs: Any, monkeypatch: pytest.Monk
             "rollouts",
             "span_tree",
             "self_time",
+            "critical_path",
             "service_edges",
             "processes",
             "instances",

@@ -1,0 +1,188 @@
+-- One row is a section of a critical path: a stretch of time in which the work of one span decided
+-- when its root ended. Of the traces in the list `ids`, or of all when it is null.
+--
+-- From the end of a span backwards: the child that ended last by then was waited for, then the one
+-- that ended last by that one's start, and so on; what lies between them is the span's own. So the
+-- sections of a root lie end to end from its start to its end, and their durations add up to its
+-- own. Every span is cut to what its ancestors hold of it; of children that end together the one
+-- that started first counts; consumers are not waited for by their producers, nor is what takes
+-- no time. Unfinished spans last as long as they are known to be open.
+--
+-- What is true of all ancestors, and of all children before a child, is found by doubling (see
+-- _edges).
+CREATE MACRO critical_path_of(ids) AS TABLE (
+    WITH RECURSIVE
+    edge AS MATERIALIZED (
+        SELECT
+            edge.node,
+            edge.parent,
+            edge.trace_id,
+            span.span_id,
+            span.occurrence,
+            span.kind,
+            edge.start_time_unix_nano AS start_time,
+            coalesce(edge.end_time_unix_nano, edge.start_time_unix_nano + edge.open_ns) AS end_time
+        FROM _edges AS edge
+        JOIN spans AS span ON span.rowid = edge.node
+        WHERE ids IS NULL OR edge.trace_id IN (SELECT unnest(ids))
+    ),
+    clip AS (
+        SELECT
+            node,
+            parent AS ancestor,
+            start_time,
+            end_time,
+            count(parent) OVER () AS climbing
+        FROM edge
+        UNION ALL
+        SELECT
+            lower.node,
+            upper.ancestor,
+            greatest(lower.start_time, upper.start_time),
+            least(lower.end_time, upper.end_time),
+            count(upper.ancestor) OVER ()
+        FROM clip AS lower
+        LEFT JOIN clip AS upper ON upper.node = lower.ancestor
+        WHERE lower.climbing > 0
+    ),
+    clipped AS MATERIALIZED (
+        SELECT
+            node,
+            max(start_time) AS start_time,
+            min(end_time) AS end_time
+        FROM clip
+        GROUP BY node
+        HAVING min(end_time) > max(start_time)
+    ),
+    -- Of the children of a span that end together, one may be waited for.
+    child AS MATERIALIZED (
+        SELECT
+            edge.parent,
+            clipped.end_time,
+            min(clipped.start_time) AS start_time,
+            arg_min(edge.node, (clipped.start_time, edge.span_id, edge.node)) AS node
+        FROM edge
+        JOIN clipped USING (node)
+        JOIN edge AS above ON above.node = edge.parent
+        WHERE NOT (above.kind = 'PRODUCER' AND edge.kind = 'CONSUMER')
+        GROUP BY edge.parent, clipped.end_time
+    ),
+    chain AS (
+        SELECT
+            child.node,
+            earlier.node AS before,
+            row_number() OVER (PARTITION BY child.parent ORDER BY child.end_time DESC) = 1
+                AS is_reached,
+            count(earlier.node) OVER () AS climbing
+        FROM child
+        ASOF LEFT JOIN child AS earlier
+            ON earlier.parent = child.parent
+            AND earlier.end_time <= child.start_time
+        UNION ALL
+        SELECT
+            later.node,
+            earlier.before,
+            later.is_reached OR hit.node IS NOT NULL,
+            count(earlier.before) OVER ()
+        FROM chain AS later
+        LEFT JOIN chain AS earlier ON earlier.node = later.before
+        LEFT JOIN (
+            SELECT DISTINCT before AS node
+            FROM chain
+            WHERE is_reached
+        ) AS hit ON hit.node = later.node
+        WHERE later.climbing > 0
+    ),
+    waited_for AS MATERIALIZED (
+        SELECT
+            edge.node,
+            edge.parent
+        FROM edge
+        JOIN clipped USING (node)
+        WHERE edge.parent IS NULL
+            OR edge.node IN (
+                SELECT node
+                FROM chain
+                WHERE is_reached
+            )
+    ),
+    ascent AS (
+        SELECT
+            node,
+            parent AS ancestor,
+            node AS root,
+            count(parent) OVER () AS climbing
+        FROM waited_for
+        UNION ALL
+        SELECT
+            lower.node,
+            upper.ancestor,
+            CASE WHEN lower.ancestor IS NULL THEN lower.root ELSE upper.root END,
+            count(upper.ancestor) OVER ()
+        FROM ascent AS lower
+        LEFT JOIN ascent AS upper ON upper.node = lower.ancestor
+        WHERE lower.climbing > 0
+    ),
+    -- Null is the root of what lies below a span that is not waited for itself.
+    critical AS MATERIALIZED (
+        SELECT
+            found.node,
+            found.root,
+            waited_for.parent,
+            clipped.start_time,
+            clipped.end_time
+        FROM (
+            SELECT
+                node,
+                arg_min(root, climbing) AS root,
+                bool_or(root IS NULL) AS is_below_another
+            FROM ascent
+            GROUP BY node
+        ) AS found
+        JOIN waited_for USING (node)
+        JOIN clipped USING (node)
+        WHERE NOT found.is_below_another
+    ),
+    stretch AS (
+        SELECT
+            parent AS node,
+            root,
+            lag(end_time) OVER siblings AS start_time,
+            start_time AS end_time
+        FROM critical
+        WHERE parent IS NOT NULL
+        WINDOW siblings AS (PARTITION BY parent ORDER BY start_time)
+        UNION ALL
+        SELECT
+            critical.node,
+            critical.root,
+            last_child.end_time,
+            critical.end_time
+        FROM critical
+        LEFT JOIN (
+            SELECT
+                parent,
+                max(end_time) AS end_time
+            FROM critical
+            GROUP BY parent
+        ) AS last_child ON last_child.parent = critical.node
+    )
+    SELECT
+        edge.trace_id,
+        root.span_id AS root_span_id,
+        root.occurrence AS root_occurrence,
+        edge.span_id,
+        edge.occurrence,
+        coalesce(stretch.start_time, critical.start_time) AS start_time_unix_nano,
+        stretch.end_time AS end_time_unix_nano,
+        stretch.end_time - coalesce(stretch.start_time, critical.start_time) AS duration_ns,
+        stretch.node,
+        stretch.root AS root_node
+    FROM stretch
+    JOIN critical USING (node)
+    JOIN edge USING (node)
+    JOIN edge AS root ON root.node = stretch.root
+    WHERE stretch.end_time > coalesce(stretch.start_time, critical.start_time)
+);
+
+COMMENT ON MACRO TABLE critical_path_of IS 'One row is a section of a critical path: a stretch of time in which the work of one span decided when its root ended; of the traces in the list `ids`, or of all when it is null.';
