@@ -8,8 +8,9 @@
 -- that started first counts; consumers are not waited for by their producers, nor is what takes
 -- no time. Unfinished spans last as long as they are known to be open.
 --
--- What is true of all ancestors, and of all children before a child, is found by doubling (see
--- _edges).
+-- In a plain trace every span lies within its parent, and no two children overlap: all are waited
+-- for. In others what is true of all ancestors, and of all children before a child, is found by
+-- doubling (see _edges).
 CREATE MACRO critical_path_of(ids) AS TABLE (
     WITH RECURSIVE
     edge AS MATERIALIZED (
@@ -26,6 +27,46 @@ CREATE MACRO critical_path_of(ids) AS TABLE (
         JOIN spans AS span ON span.rowid = edge.node
         WHERE ids IS NULL OR edge.trace_id IN (SELECT unnest(ids))
     ),
+    placed AS MATERIALIZED (
+        SELECT
+            edge.node,
+            edge.parent,
+            edge.trace_id,
+            edge.start_time,
+            edge.end_time,
+            above.start_time AS parent_start,
+            CASE
+                WHEN edge.parent IS NOT NULL THEN max(edge.end_time) OVER (
+                    PARTITION BY edge.parent
+                    ORDER BY edge.start_time, edge.end_time
+                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+                )
+            END AS covered_until,
+            edge.end_time > edge.start_time AND (
+                edge.parent IS NULL
+                OR (
+                    edge.start_time >= above.start_time
+                    AND edge.end_time <= above.end_time
+                    AND NOT (above.kind = 'PRODUCER' AND edge.kind = 'CONSUMER')
+                )
+            ) AS is_within
+        FROM edge
+        LEFT JOIN edge AS above ON above.node = edge.parent
+    ),
+    plain_trace AS MATERIALIZED (
+        SELECT
+            trace_id,
+            any_value(node) FILTER (parent IS NULL) AS root
+        FROM placed
+        GROUP BY trace_id
+        HAVING bool_and(is_within AND coalesce(covered_until <= start_time, TRUE))
+            AND count(*) = 1 + count(parent)
+    ),
+    odd_edge AS MATERIALIZED (
+        SELECT edge.*
+        FROM edge
+        ANTI JOIN plain_trace USING (trace_id)
+    ),
     clip AS (
         SELECT
             node,
@@ -33,7 +74,7 @@ CREATE MACRO critical_path_of(ids) AS TABLE (
             start_time,
             end_time,
             count(parent) OVER () AS climbing
-        FROM edge
+        FROM odd_edge
         UNION ALL
         SELECT
             lower.node,
@@ -61,9 +102,9 @@ CREATE MACRO critical_path_of(ids) AS TABLE (
             clipped.end_time,
             min(clipped.start_time) AS start_time,
             arg_min(edge.node, (clipped.start_time, edge.span_id, edge.node)) AS node
-        FROM edge
+        FROM odd_edge AS edge
         JOIN clipped USING (node)
-        JOIN edge AS above ON above.node = edge.parent
+        JOIN odd_edge AS above ON above.node = edge.parent
         WHERE NOT (above.kind = 'PRODUCER' AND edge.kind = 'CONSUMER')
         GROUP BY edge.parent, clipped.end_time
     ),
@@ -97,7 +138,7 @@ CREATE MACRO critical_path_of(ids) AS TABLE (
         SELECT
             edge.node,
             edge.parent
-        FROM edge
+        FROM odd_edge AS edge
         JOIN clipped USING (node)
         WHERE edge.parent IS NULL
             OR edge.node IN (
@@ -143,29 +184,51 @@ CREATE MACRO critical_path_of(ids) AS TABLE (
         JOIN clipped USING (node)
         WHERE NOT found.is_below_another
     ),
+    waited AS MATERIALIZED (
+        SELECT
+            placed.node,
+            plain_trace.root,
+            placed.parent,
+            coalesce(placed.covered_until, placed.parent_start) AS free_from,
+            placed.start_time,
+            placed.end_time
+        FROM placed
+        JOIN plain_trace USING (trace_id)
+        UNION ALL
+        SELECT
+            child.node,
+            child.root,
+            child.parent,
+            coalesce(lag(child.end_time) OVER siblings, above.start_time),
+            child.start_time,
+            child.end_time
+        FROM critical AS child
+        LEFT JOIN critical AS above ON above.node = child.parent
+        WINDOW siblings AS (PARTITION BY child.parent ORDER BY child.start_time)
+    ),
     stretch AS (
         SELECT
             parent AS node,
             root,
-            lag(end_time) OVER siblings AS start_time,
+            free_from AS start_time,
             start_time AS end_time
-        FROM critical
-        WHERE parent IS NOT NULL
-        WINDOW siblings AS (PARTITION BY parent ORDER BY start_time)
+        FROM waited
+        WHERE parent IS NOT NULL AND start_time > free_from
         UNION ALL
         SELECT
-            critical.node,
-            critical.root,
-            last_child.end_time,
-            critical.end_time
-        FROM critical
+            waited.node,
+            waited.root,
+            coalesce(last_child.end_time, waited.start_time) AS start_time,
+            waited.end_time
+        FROM waited
         LEFT JOIN (
             SELECT
                 parent,
                 max(end_time) AS end_time
-            FROM critical
+            FROM waited
             GROUP BY parent
-        ) AS last_child ON last_child.parent = critical.node
+        ) AS last_child ON last_child.parent = waited.node
+        WHERE waited.end_time > coalesce(last_child.end_time, waited.start_time)
     )
     SELECT
         edge.trace_id,
@@ -173,16 +236,14 @@ CREATE MACRO critical_path_of(ids) AS TABLE (
         root.occurrence AS root_occurrence,
         edge.span_id,
         edge.occurrence,
-        coalesce(stretch.start_time, critical.start_time) AS start_time_unix_nano,
+        stretch.start_time AS start_time_unix_nano,
         stretch.end_time AS end_time_unix_nano,
-        stretch.end_time - coalesce(stretch.start_time, critical.start_time) AS duration_ns,
+        stretch.end_time - stretch.start_time AS duration_ns,
         stretch.node,
         stretch.root AS root_node
     FROM stretch
-    JOIN critical USING (node)
     JOIN edge USING (node)
     JOIN edge AS root ON root.node = stretch.root
-    WHERE stretch.end_time > coalesce(stretch.start_time, critical.start_time)
 );
 
 COMMENT ON MACRO TABLE critical_path_of IS 'One row is a section of a critical path: a stretch of time in which the work of one span decided when its root ended; of the traces in the list `ids`, or of all when it is null.';
