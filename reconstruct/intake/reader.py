@@ -16,7 +16,6 @@ from reconstruct.intake.files import Lines, LogFile, OddLine, lines_of
 from reconstruct.intake.formats import (
     InvalidRecordError,
     Record,
-    explain,
     recognise,
     recognise_text,
 )
@@ -27,6 +26,7 @@ from reconstruct.intake.ours import BATCH_BYTES, TYPES, Line, OurLines, prefix
 from reconstruct.intake.owners import Owners
 from reconstruct.intake.tables import Batches
 from reconstruct.intake.unwrap import JSON_BEGINS, Pieces, is_plain_text, take_apart
+from reconstruct.intake.verdict import NO_RECORD, verdict
 from reconstruct.intake.wrappers import checked_name
 from reconstruct.intake.wrappers.containers import origin_of_file
 from reconstruct.intake.wrappers.layer import Origin
@@ -38,7 +38,6 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _OURS: Final = b'{"record_type":'
 _SET_ASIDE: Final = tuple(prefix(each).encode() for each in TYPES)
 """No wrapper begins so: these lines say nothing of those nearby, set aside or not."""
-_NO_RECORD: Final = "no record in it"
 _NEARBY_LINES: Final = 64
 _NEARBY_BYTES: Final = 1 << 20
 _NO_HINTS: Final = Origin()
@@ -244,7 +243,7 @@ class Reader:
         for line in nearby:
             number, offset, raw = line
             if self._is_bare_text(raw):
-                self._ledger.reject(LineClass.TEXT, number, offset, _NO_RECORD, line=raw)
+                self._ledger.reject(LineClass.TEXT, number, offset, NO_RECORD, line=raw)
             else:
                 self._line(line)
 
@@ -397,7 +396,7 @@ class Reader:
     def _single(self, piece: Piece) -> None:
         """Handle a line that belongs to no other."""
         if is_plain_text(piece.body):
-            self._reject(LineClass.TEXT, _NO_RECORD, piece)
+            self._reject(LineClass.TEXT, NO_RECORD, piece)
             return
         if piece.body.lstrip().startswith(JSON_BEGINS):
             try:
@@ -445,7 +444,7 @@ class Reader:
             if record is not None:
                 self._accept(record, piece)
                 return
-        self._reject(*_verdict(piece.body, pieces, found, problem), piece)
+        self._reject(*verdict(piece.body, pieces, found, problem), piece)
 
     def _found_in(self, pieces: Pieces, piece: Piece) -> tuple[int, str | None]:
         """Keep the records of a line; return how many, and what is wrong with another one."""
@@ -497,24 +496,3 @@ class Reader:
     def _count_wrapper(self, piece: Piece) -> None:
         if piece.origin.wrappers:
             piece.ledger.wrapped(piece.origin.wrappers)
-
-
-def _verdict(body: bytes, pieces: Pieces, found: int, problem: str | None) -> tuple[LineClass, str]:
-    """Return the class of a line that is no single object, and the reason, from what is in it."""
-    if found:
-        if pieces.is_alone and not pieces.is_utf8:
-            return LineClass.RECOVERED, "bytes that are not UTF-8 were read as U+FFFD"
-        reason = f"{found} record{'s' if found > 1 else ''} found among other things"
-        if pieces.has_damage or problem:
-            reason += "; the rest is a piece of a record that is not whole"
-        return LineClass.RECOVERED, reason
-    if problem is not None:
-        return LineClass.INVALID, problem
-    explanation = explain(body)
-    if explanation is not None:
-        return LineClass.TEXT, explanation
-    if pieces.has_damage:
-        return LineClass.TORN, f"a record that is not whole: {pieces.reason}"
-    if not pieces.is_utf8:
-        return LineClass.BAD_ENCODING, "no record, and not UTF-8"
-    return LineClass.TEXT, _NO_RECORD

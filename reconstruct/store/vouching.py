@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 
 from gymlog import semconv
@@ -379,7 +378,7 @@ def _sample(lines: pa.Table) -> pa.Table:
     """Return every `_SAMPLED`th line of each block."""
     blocks = lines.to_batches()
     return pa.Table.from_batches(
-        block.take(np.arange(0, block.num_rows, _SAMPLED)) for block in blocks
+        block.take(pa.array(range(0, block.num_rows, _SAMPLED), pa.int64())) for block in blocks
     )
 
 

@@ -30,5 +30,12 @@ def test_its_ways_read_the_same(bench: Any, tmp_path: Path) -> None:
     assert all(seconds > 0 and peak > 1 << 20 for seconds, peak in asked)
     logs.grown()
     assert logs.peak_bytes > 1 << 20
-    ways = (logs.quick, logs.careful, lambda: logs.duckdb(":memory:"))
-    assert all(seconds > 0 for way in ways for seconds in bench.timed(way, 1))
+    ways = {
+        "quick": logs.quick,
+        "careful": logs.careful,
+        "duckdb": lambda: logs.duckdb(":memory:"),
+    }
+    times = bench.timed(ways, 2)
+    assert times.keys() == ways.keys()
+    assert all(seconds > 0 for both in times.values() for seconds in both)
+    assert {len(both) for both in times.values()} == {2}
