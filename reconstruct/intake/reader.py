@@ -22,8 +22,9 @@ from reconstruct.intake.formats import (
 from reconstruct.intake.joiner import BEGINS, Joiner, Piece
 from reconstruct.intake.json_text import Json, NotJson, Rounded
 from reconstruct.intake.ledger import FileLedger, LineClass
-from reconstruct.intake.ours import BATCH_BYTES, TYPES, Line, OurLines, prefix
+from reconstruct.intake.ours import BATCH_BYTES, TYPES, Line, prefix
 from reconstruct.intake.owners import Owners
+from reconstruct.intake.set_aside import SetAside, Vouch
 from reconstruct.intake.tables import Batches
 from reconstruct.intake.unwrap import JSON_BEGINS, Pieces, is_plain_text, take_apart
 from reconstruct.intake.verdict import NO_RECORD, verdict
@@ -41,10 +42,6 @@ _SET_ASIDE: Final = tuple(prefix(each).encode() for each in TYPES)
 _NEARBY_LINES: Final = 64
 _NEARBY_BYTES: Final = 1 << 20
 _NO_HINTS: Final = Origin()
-
-Vouch = Callable[[OurLines[FileLedger]], Callable[[], list[int]]]
-"""Has the lines of a batch read; returns how to ask for `nth` of those that are not vouched for,
-which waits until they are known."""
 
 
 def read(
@@ -72,7 +69,7 @@ def read(
     for file, following in zip(files, following_sets, strict=False):  # no file: nothing follows
         goes_on = following is not None and following == file.rotation_set
         for offset in reader.read(file, goes_on=goes_on):
-            if reader.ours.size >= batch_bytes:
+            if reader.set_aside.size >= batch_bytes:
                 reader.end_batch()
             yield from reader.batches.full()
             if progress is not None:
@@ -96,9 +93,7 @@ class Reader:
         self, batches: Batches, wrapper: str | None = None, vouch: Vouch | None = None
     ) -> None:
         self.batches = batches
-        self.ours: OurLines[FileLedger] = OurLines()
-        self._vouch = vouch
-        self._asked: tuple[OurLines[FileLedger], Callable[[], list[int]]] | None = None
+        self.set_aside = SetAside(vouch)
         self.number = 0
         self.offset = 0
         self._wrapper = wrapper = None if wrapper is None else checked_name(wrapper)
@@ -184,10 +179,10 @@ class Reader:
         is_plain = type(block) is bytes and block.endswith(b"\n")
         origin = self._origin
         has_hints = (origin.server, origin.host, origin.pid) != (None, None, None)
-        if self._vouch is None or not is_plain or has_hints or self._wrapper:
+        if not self.set_aside.is_open or not is_plain or has_hints or self._wrapper:
             return map(self._placed, lines_of(block))
-        lines, others = self.ours.take(
-            block, self._ledger, self._ledger.file, number=self.number + 1, offset=self.offset
+        lines, others = self.set_aside.take(
+            block, self._ledger, number=self.number + 1, offset=self.offset
         )
         self.number += lines
         self.offset += len(block)
@@ -202,20 +197,15 @@ class Reader:
 
     def end_batch(self) -> None:
         """Have what was set aside read."""
-        batch, self.ours = self.ours, OurLines()
         self.take_left()
-        if self._vouch is not None and batch.size:
-            self._asked = batch, self._vouch(batch)
+        self.set_aside.ask()
 
     def take_left(self) -> None:
         """Read what was not vouched for of the latest batch: it goes the way of other lines."""
-        if self._asked is None:
-            return
-        (batch, left), self._asked = self._asked, None
         ledger, origin = self._ledger, self._origin
         self._origin = _NO_HINTS
         late: set[FileLedger] = set()
-        for owner, line in batch.lines(left()):
+        for owner, line in self.set_aside.left():
             self._ledger = owner
             self._line(line)
             late.add(owner)
