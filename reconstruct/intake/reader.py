@@ -1,7 +1,8 @@
 """The careful path: each line of a file to its records and its class.
 
-About 18 µs a span line on one core, three times what orjson alone takes. Memory holds one batch,
-the lines nearby and what has begun and not ended, all bounded. Nothing in a file raises.
+About 18 µs a span line on one core, three times what orjson alone takes. Memory holds the
+batch that is filled and the one that is read, the lines nearby and what has begun and not ended,
+all bounded. Nothing in a file raises.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -53,7 +53,7 @@ _PLACE: Final[Columns] = (
 """Where the record lies; `recovered`: it shared a physical line with something else."""
 
 _OWNER: Final = ("owner", INT)
-"""Number of an owner in `OWNERS`; in a row that waits, the `Owner` itself. Always last."""
+"""Number of an owner in `OWNERS`; in a row that waits, the `Owner` itself. A line's last column."""
 
 SPAN_LINES: Final = "_span_lines"
 LOG_LINES: Final = "_log_lines"
