@@ -90,6 +90,8 @@ class Column:
     key: str
     heading: str
     kind: Literal["text", "count", "duration", "instant", "share"] = "text"
+    meaning: str = ""
+    """What the figure is, in a sentence; empty where a relation's column of that name says it."""
 
     @property
     def right(self) -> bool:

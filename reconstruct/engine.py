@@ -114,10 +114,10 @@ class Engine:
         """
         return safe_sql.answer(self._connection.cursor, sql, parameters, limits=limits)
 
-    def keep(self) -> None:
-        """Compute once what questions about all spans begin with (self times, calls between
-        services, findings), and keep it in the database where that is a file."""
-        self._connection = self._opening.kept(self._connection)
+    def keep(self, *names: str) -> None:
+        """Compute once what a question about all spans begins with, and keep it in the database
+        where that is a file: the relations `names` of `store.keeping.KEPT`."""
+        self._connection = self._opening.kept(self._connection, names)
 
     def abandon(self) -> None:
         """Remove the spilled files while a query still runs; only for a process about to end."""

@@ -42,7 +42,7 @@ def command(logs: Logs, selection: Selection, examples: int) -> int:
     """
     from reconstruct.findings import diagnose
 
-    with logs.read(keep=True) as engine:
+    with logs.read(keep=("service_edges", "findings")) as engine:
         # What belongs to no run may well be what is wrong with this one.
         chosen = replace(selection, run_id=None).of(engine)
         diagnosis = diagnose(engine, selection.run_id, only=(chosen.traces, chosen.parameters))

@@ -49,15 +49,17 @@ class Logs:
     wrapper: str | None = None
     store: Path | bool = False
     """Where to keep what was read; True is beside the logs, where that is worth it."""
+    as_sql: bool = False
+    """The SQL is asked for, not its answer."""
 
     @contextmanager
     def read(
-        self, paths: tuple[str, ...] | None = None, *, keep: bool = False
+        self, paths: tuple[str, ...] | None = None, *, keep: Sequence[str] = ()
     ) -> "Iterator[Engine]":
         """Load the files into an engine for the block; a bar on stderr shows how far it is.
 
         `paths` takes the place of the argument where a command found something else in it; `keep`
-        computes what questions about all spans begin with, once (`Engine.keep`).
+        names what is computed once and kept for the next command (`Engine.keep`).
         """
         from reconstruct.engine import Engine
 
@@ -72,7 +74,7 @@ class Logs:
         with engine:
             if keep:
                 with self.console.busy("adding up"):
-                    engine.keep()
+                    engine.keep(*keep)
             for notice in engine.notices:
                 self.console.say(notice)
             yield engine

@@ -63,7 +63,7 @@ def command(logs: Logs, selection: Selection) -> None:
     """
     from reconstruct.commands.facts import facts_of
 
-    with logs.read(keep=True) as engine:
+    with logs.read(keep=("_self_times", "service_edges", "findings")) as engine:
         facts = facts_of(engine, selection.of(engine))
     if logs.as_json:
         logs.console.json(facts)

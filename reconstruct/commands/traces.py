@@ -4,6 +4,7 @@ from typing import Final
 
 import click
 
+from reconstruct.commands.answers import Question, answer, explained
 from reconstruct.commands.logs import SORTS, Logs, limit_option, on_logs, sort_option
 from reconstruct.commands.selection import Selection, selection_options
 from reconstruct.console import Column
@@ -27,6 +28,7 @@ _COLUMNS: Final = [
 @click.command("traces", short_help="List traces, the longest first.")
 @on_logs
 @sort_option
+@explained(*_COLUMNS, relation="traces")
 @selection_options
 @limit_option(20, "trace")
 def command(logs: Logs, sort: str, selection: Selection, limit: int) -> None:
@@ -38,7 +40,7 @@ def command(logs: Logs, sort: str, selection: Selection, limit: int) -> None:
     """
     with logs.read() as engine:
         chosen = selection.of(engine)
-        rows = engine.rows(
+        question = Question(
             f"""
             SELECT trace_id, root_name, rollout_id, run_id, start_time_unix_nano, duration_ns,
                 span_count, service_count, error_count, open_count
@@ -48,4 +50,4 @@ def command(logs: Logs, sort: str, selection: Selection, limit: int) -> None:
             """,
             chosen.parameters,
         )
-        logs.show(_COLUMNS, rows, limit=limit, noun="trace")
+        answer(logs, engine, question, _COLUMNS, limit=limit, noun="trace")

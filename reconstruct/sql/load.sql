@@ -31,6 +31,8 @@
 .read self_time.sql
 .read critical_path_of.sql
 .read critical_path.sql
+.read _blames.sql
+.read blame.sql
 .read _peer_address.sql
 .read service_edges.sql
 .read log_records.sql

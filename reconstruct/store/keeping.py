@@ -6,6 +6,7 @@ under a name of its own and takes its place in one step, as when it is built.
 """
 
 import shutil
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -16,14 +17,14 @@ from reconstruct.store import building
 
 __all__ = ["KEPT", "is_worth_it", "keep"]
 
-KEPT: Final = ("_self_times", "service_edges", "findings")
+KEPT: Final = ("_self_times", "_blames", "service_edges", "findings")
 """In this order: later ones read earlier ones."""
 _WORTH_SPANS: Final = 50_000
 """Of fewer spans they are computed in no time."""
 
 
-def is_worth_it(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Say whether they are not kept yet, and whether there are many spans."""
+def is_worth_it(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> bool:
+    """Say whether some of `names` are not kept yet, and whether there are many spans."""
     views, spans = connection.execute(
         """
         SELECT
@@ -34,13 +35,13 @@ def is_worth_it(connection: duckdb.DuckDBPyConnection) -> bool:
             ),
             (SELECT count(*) FROM _span_lines)
         """,
-        {"kept": list(KEPT)},
+        {"kept": list(names)},
     ).fetchall()[0]
     return bool(views) and spans >= _WORTH_SPANS
 
 
-def keep(path: Path, *, spill: str, memory_limit: str | None) -> None:
-    """Compute and keep them in the database at `path`.
+def keep(path: Path, names: Sequence[str], *, spill: str, memory_limit: str | None) -> None:
+    """Compute and keep those of `names` in the database at `path`.
 
     Raises `OSError` or `duckdb.Error` when there is no room, and leaves the database as it was.
     """
@@ -49,7 +50,7 @@ def keep(path: Path, *, spill: str, memory_limit: str | None) -> None:
         shutil.copyfile(path, new)
         with building.connect(spill, memory_limit) as connection:
             building.attach(connection, new)
-            for name in KEPT:
+            for name in sorted(names, key=KEPT.index):
                 _keep(connection, name)
             building.detach(connection)
         building.put_in_place(new, path)

@@ -85,13 +85,15 @@ class Opening:
             shutil.copyfile(path, own)
             return connect_read_only(str(own), spill=self._spill, memory_limit=limit)
 
-    def kept(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    def kept(
+        self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]
+    ) -> duckdb.DuckDBPyConnection:
         """Compute and keep what many questions begin with, where that is worth it; return the
         connection to go on with, maybe another one: `connection` is closed then."""
-        if self._path is None or not keeping.is_worth_it(connection):
+        if self._path is None or not keeping.is_worth_it(connection, names):
             return connection
         try:
-            keeping.keep(self._path, spill=self._spill, memory_limit=self._memory_limit)
+            keeping.keep(self._path, names, spill=self._spill, memory_limit=self._memory_limit)
         except (OSError, duckdb.Error) as error:
             words = str(error).strip().splitlines()[0]
             self.notices.append(f"answers are not kept: {words}")

@@ -5,6 +5,7 @@ those, and made anew when those have changed.
 """
 
 import hashlib
+import re
 from functools import cache
 from importlib.resources import files as package_files
 from typing import Final
@@ -14,6 +15,7 @@ import duckdb
 from reconstruct.intake import tables
 
 __all__ = [
+    "column_comments",
     "create_base_tables",
     "create_relations",
     "drop_relations",
@@ -24,6 +26,9 @@ __all__ = [
 _READ: Final = ".read "
 _SHELL_INTAKE: Final = "_shell_intake"
 """How the plain duckdb shell fills the base tables; intake takes its place."""
+_COLUMN_COMMENT: Final = re.compile(
+    r"^COMMENT ON COLUMN (\w+\.\w+) IS '((?:[^']|'')*)';$", re.MULTILINE
+)
 _INTAKE_VERSION: Final = 2
 """Raised when intake gives other rows than before for the same lines."""
 
@@ -38,6 +43,14 @@ def fingerprint() -> str:
     """Return 32 hex digits that change when a database made before would not fit any more."""
     text = f"{_INTAKE_VERSION} {duckdb.__version__}\n{relation_sql()}"
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+@cache
+def column_comments() -> dict[str, str]:
+    """Return what `relation.column` means, for each that says so."""
+    return {
+        match[1]: match[2].replace("''", "'") for match in _COLUMN_COMMENT.finditer(relation_sql())
+    }
 
 
 def create_base_tables(connection: duckdb.DuckDBPyConnection) -> None:

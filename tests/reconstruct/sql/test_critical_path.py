@@ -220,3 +220,25 @@ def test_as_one_would_walk(logs: Any, folder: Path) -> None:
             assert sorted(sections(engine).values()) == sorted(expected)
 
     check()
+
+
+def test_blame_adds_up_to_the_root(logs: Any) -> None:
+    """Of each span on the path once, however many sections it has."""
+    write(logs, [ROOT, Work("a", "r", 1020, 1060), Work("b", "r", 1080, 1150)])
+    logs.span("alone", None, 0, 7, trace="u")
+    with logs.engine() as engine:
+        blamed = engine.rows(
+            """
+            SELECT span.name, root.name AS root, blame_ns
+            FROM blame
+            JOIN spans AS span USING (trace_id, span_id, occurrence)
+            JOIN spans AS root ON root.span_id = root_span_id AND root.occurrence = root_occurrence
+            ORDER BY ALL
+            """
+        )
+    assert [tuple(row.values()) for row in blamed] == [
+        ("a", "r", 40),
+        ("alone", "alone", 7),
+        ("b", "r", 70),
+        ("r", "r", 90),
+    ]

@@ -23,6 +23,7 @@ PUBLIC = (
     "rollouts",
     "span_tree",
     "self_time",
+    "blame",
     "critical_path",
     "service_edges",
     "log_records",

@@ -34,7 +34,7 @@ def folder(logs: Any) -> Path:
 
 
 def everything(engine: Engine) -> dict[str, list[dict[str, Any]]]:
-    names = ("self_time", "service_edges", "findings")
+    names = ("self_time", "blame", "service_edges", "findings")
     return {name: engine.rows(f"FROM {name} ORDER BY ALL") for name in names}
 
 
@@ -51,7 +51,7 @@ def test_they_are_computed_once(folder: Path, tmp_path: Path) -> None:
     with Engine.read([str(folder)], store=store) as engine:
         assert views(engine) == sorted(keeping.KEPT)
         comments = engine.rows(COMMENTS)
-        engine.keep()
+        engine.keep(*keeping.KEPT)
         assert views(engine) == []
         assert everything(engine) == expected
         assert engine.rows(COMMENTS) == comments
@@ -64,14 +64,14 @@ def test_new_lines_make_them_anew(folder: Path, logs: Any, tmp_path: Path) -> No
     """What was kept says nothing of lines that were added."""
     store = tmp_path / "store"
     with Engine.read([str(folder)], store=store) as engine:
-        engine.keep()
+        engine.keep(*keeping.KEPT)
     logs.span("late", "root", 950, 960, service="b", kind="SERVER")
     logs.write()
     with Engine.read([str(folder)]) as engine:
         expected = everything(engine)
     with Engine.read([str(folder)], store=store) as engine:
         assert everything(engine) == expected
-        engine.keep()
+        engine.keep(*keeping.KEPT)
         assert everything(engine) == expected
 
 
@@ -80,11 +80,11 @@ def test_few_spans_and_memory_keep_nothing(
 ) -> None:
     """A database in memory is gone before anyone asks again."""
     with Engine.read([str(folder)]) as engine:
-        engine.keep()
+        engine.keep(*keeping.KEPT)
         assert views(engine) == sorted(keeping.KEPT)
     monkeypatch.setattr(keeping, "_WORTH_SPANS", 1_000)
     with Engine.read([str(folder)], store=tmp_path / "store") as engine:
-        engine.keep()
+        engine.keep(*keeping.KEPT)
         assert views(engine) == sorted(keeping.KEPT)
 
 
@@ -100,7 +100,7 @@ def test_a_store_without_room_still_answers(
     with Engine.read([str(folder)], store=store) as engine:
         expected = everything(engine)
         monkeypatch.setattr(building, "put_in_place", full)
-        engine.keep()
+        engine.keep(*keeping.KEPT)
         assert list(engine.notices) == ["answers are not kept: [Errno 28] No space left on device"]
         assert everything(engine) == expected
     assert [path.name for path in store.rglob("*.new*")] == []
@@ -113,7 +113,7 @@ def test_two_who_keep_at_once(folder: Path, tmp_path: Path) -> None:
         expected = everything(engine)
     (path,) = store.rglob("*.duckdb")
     for _ in range(2):
-        keeping.keep(path, spill=str(tmp_path / "spill"), memory_limit=None)
+        keeping.keep(path, keeping.KEPT, spill=str(tmp_path / "spill"), memory_limit=None)
     with duckdb.connect(str(path), read_only=True) as connection:
         assert connection.execute(KINDS, {"kept": list(keeping.KEPT)}).fetchall() == []
     with Engine.read([str(folder)], store=store) as engine:
