@@ -33,6 +33,9 @@
 .read critical_path.sql
 .read _blames.sql
 .read blame.sql
+.read _outcome.sql
+.read stats_by.sql
+.read stats.sql
 .read _peer_address.sql
 .read service_edges.sql
 .read log_records.sql

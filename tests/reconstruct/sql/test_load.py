@@ -24,6 +24,7 @@ PUBLIC = (
     "span_tree",
     "self_time",
     "blame",
+    "stats",
     "critical_path",
     "service_edges",
     "log_records",
@@ -142,6 +143,7 @@ def test_nothing_is_without_words(engine: Engine) -> None:
         "span_tree_of",
         "self_time_of",
         "critical_path_of",
+        "stats_by",
     } == set(PUBLIC)
     for relation in PUBLIC:
         for name, (kind, comment) in columns(engine, relation).items():
@@ -258,6 +260,7 @@ def test_the_plain_shell_gives_the_same_rows(logs: Any, monkeypatch: pytest.Monk
             "span_tree",
             "self_time",
             "critical_path",
+            "stats",
             "service_edges",
             "processes",
             "instances",
