@@ -36,6 +36,8 @@
 .read _outcome.sql
 .read stats_by.sql
 .read stats.sql
+.read _error_causes.sql
+.read error_causes.sql
 .read _peer_address.sql
 .read service_edges.sql
 .read log_records.sql
