@@ -38,6 +38,7 @@
 .read stats.sql
 .read _error_causes.sql
 .read error_causes.sql
+.read repeated_calls.sql
 .read _peer_address.sql
 .read service_edges.sql
 .read log_records.sql

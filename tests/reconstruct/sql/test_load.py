@@ -26,6 +26,7 @@ PUBLIC = (
     "blame",
     "stats",
     "error_causes",
+    "repeated_calls",
     "critical_path",
     "service_edges",
     "log_records",
