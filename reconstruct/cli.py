@@ -16,13 +16,16 @@ import click
 
 from reconstruct.commands import (
     doctor,
+    errors,
     export,
     follow,
     lines,
     query,
+    repeats,
     rollouts,
     show,
     sql,
+    stats,
     summary,
     traces,
 )
@@ -75,6 +78,9 @@ for _command in (
     rollouts.command,
     traces.command,
     show.command,
+    stats.command,
+    errors.command,
+    repeats.command,
     doctor.command,
     lines.command,
     follow.command,

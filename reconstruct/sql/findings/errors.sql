@@ -37,7 +37,7 @@ SELECT
         || any_value(peers.spans) || ' times ('
         || format('{:.1f} %', 100.0 * count(*) / any_value(peers.spans)) || '): '
         || mode(source.reason ORDER BY source.reason) AS message,
-    'the deepest failing spans: what failed above them failed for this' AS hint,
+    'the deepest failing spans: what failed above them failed for this; `reconstruct errors` says more' AS hint,
     json_object(
         'failed', count(*),
         'spans', any_value(peers.spans),
