@@ -16,14 +16,17 @@ import click
 
 from reconstruct.commands import (
     doctor,
+    errors,
     export,
     follow,
     lines,
     path,
     query,
+    repeats,
     rollouts,
     show,
     sql,
+    stats,
     summary,
     traces,
 )
@@ -77,6 +80,9 @@ for _command in (
     traces.command,
     show.command,
     path.command,
+    stats.command,
+    errors.command,
+    repeats.command,
     doctor.command,
     lines.command,
     follow.command,

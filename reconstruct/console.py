@@ -27,6 +27,7 @@ from reconstruct.render.text import (
     instant,
     json_text,
     plain,
+    rate,
     width,
 )
 
@@ -89,14 +90,14 @@ class Column:
 
     key: str
     heading: str
-    kind: Literal["text", "count", "duration", "instant", "share"] = "text"
+    kind: Literal["text", "count", "duration", "instant", "share", "rate"] = "text"
     meaning: str = ""
     """What the figure is, in a sentence; empty where a relation's column of that name says it."""
 
     @property
     def right(self) -> bool:
         """Numbers stand at the right of their column."""
-        return self.kind in {"count", "duration", "share"}
+        return self.kind in {"count", "duration", "share", "rate"}
 
     def text(self, row: Row) -> str:
         """Write this column's value of a row for a person; null is a dash."""
@@ -109,6 +110,8 @@ class Column:
             return duration(value)
         if self.kind == "share":
             return f"{100 * value:.0f} %"
+        if self.kind == "rate":
+            return rate(value)
         return instant(value) if self.kind == "instant" else clean(str(value))
 
 

@@ -8,20 +8,20 @@ query with everything in its place, for `reconstruct query` and for the plain du
 import functools
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from reconstruct.commands.logs import Logs
-from reconstruct.console import Column, Row
-from reconstruct.render.text import Line, Part
+from reconstruct.console import Column, Console, Row
+from reconstruct.render.text import Line, Part, clean
 
 if TYPE_CHECKING:
     from reconstruct.engine import Engine
 
-__all__ = ["Question", "answer", "explained", "print_sql"]
+__all__ = ["Question", "answer", "explained", "print_sql", "with_details"]
 
 Function = Callable[..., Any]  # Any: click calls commands with what their options say
 
@@ -91,14 +91,37 @@ def answer(
     *,
     limit: int,
     noun: str,
+    draw: Callable[[Sequence[Row]], None] | None = None,
 ) -> list[Row]:
-    """Show the answer to a question, its first `limit` rows (0: all), or its SQL; return it all."""
+    """Show the answer to a question, its first `limit` rows (0: all), or its SQL; return it all.
+
+    `draw` writes rows for people in place of a table.
+    """
     if logs.as_sql:
         print_sql(logs, question)
         return []
     rows: list[Row] = list(question.ask(engine))
-    logs.show(columns, rows, limit=limit, noun=noun)
+    logs.show(columns, rows, limit=limit, noun=noun, draw=draw)
     return rows
+
+
+def with_details(
+    console: Console,
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    details: Callable[[Row], Iterable[str]],
+) -> Iterator[Line]:
+    """Lay rows out as a table, with a few words under each, three lines at most of any."""
+    heading, *lines = console.laid_out(columns, rows)
+    yield heading
+    room = max(console.columns - len(_INDENT), _MIN_ROOM)
+    for row, line in zip(rows, lines, strict=True):
+        yield line
+        for words in details(row):
+            for piece in textwrap.wrap(
+                clean(words), room, break_on_hyphens=False, max_lines=3, placeholder=" …"
+            ):
+                yield (Part(_INDENT + piece, "quiet"),)
 
 
 def print_sql(logs: Logs, *questions: Question) -> None:

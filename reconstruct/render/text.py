@@ -27,6 +27,7 @@ __all__ = [
     "json_text",
     "plain",
     "plural",
+    "rate",
     "short_names",
     "size",
     "width",
@@ -186,6 +187,12 @@ def count(number: int) -> str:
 def plural(number: int, singular: str, several: str | None = None) -> str:
     """Write a count and its noun: `1 span`, `1,204 spans`."""
     return f"{number:,} {singular if number == 1 else several or singular + 's'}"
+
+
+def rate(per_second: float) -> str:
+    """Write how often something comes with three digits: `7.50/s`, `1,204/s`."""
+    digits = _three_digits(per_second) if per_second < 999.5 else f"{per_second:,.0f}"
+    return f"{digits}/s"
 
 
 def size(number: int) -> str:

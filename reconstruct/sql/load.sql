@@ -43,6 +43,12 @@
 .read _rollout_sections.sql
 .read rollout_path_of.sql
 .read rollout_path.sql
+.read _outcome.sql
+.read stats_by.sql
+.read stats.sql
+.read _error_causes.sql
+.read error_causes.sql
+.read repeated_calls.sql
 .read _peer_address.sql
 .read service_edges.sql
 .read log_records.sql

@@ -24,6 +24,9 @@ PUBLIC = (
     "span_tree",
     "self_time",
     "blame",
+    "stats",
+    "error_causes",
+    "repeated_calls",
     "critical_path",
     "rollout_path",
     "slack",
@@ -146,6 +149,7 @@ def test_nothing_is_without_words(engine: Engine) -> None:
         "critical_path_of",
         "rollout_path_of",
         "slack_of",
+        "stats_by",
     } == set(PUBLIC)
     for relation in PUBLIC:
         for name, (kind, comment) in columns(engine, relation).items():
@@ -263,6 +267,8 @@ def test_the_plain_shell_gives_the_same_rows(logs: Any, monkeypatch: pytest.Monk
             "self_time",
             "critical_path",
             "rollout_path",
+            "stats",
+            "error_causes",
             "service_edges",
             "processes",
             "instances",
