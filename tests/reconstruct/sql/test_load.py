@@ -25,6 +25,8 @@ PUBLIC = (
     "self_time",
     "blame",
     "critical_path",
+    "span_paths",
+    "call_paths",
     "service_edges",
     "log_records",
     "metric_points",
@@ -142,6 +144,8 @@ def test_nothing_is_without_words(engine: Engine) -> None:
         "span_tree_of",
         "self_time_of",
         "critical_path_of",
+        "path_changes_of",
+        "attribute_changes_of",
     } == set(PUBLIC)
     for relation in PUBLIC:
         for name, (kind, comment) in columns(engine, relation).items():
