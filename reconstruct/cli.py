@@ -15,6 +15,7 @@ from typing import Final
 import click
 
 from reconstruct.commands import (
+    diff,
     doctor,
     export,
     follow,
@@ -75,6 +76,7 @@ for _command in (
     rollouts.command,
     traces.command,
     show.command,
+    diff.command,
     doctor.command,
     lines.command,
     follow.command,
