@@ -15,6 +15,7 @@ from typing import Final
 import click
 
 from reconstruct.commands import (
+    diff,
     doctor,
     errors,
     export,
@@ -83,6 +84,7 @@ for _command in (
     stats.command,
     errors.command,
     repeats.command,
+    diff.command,
     doctor.command,
     lines.command,
     follow.command,

@@ -44,11 +44,19 @@ class Question:
         bound = {name: value for name, value in self.parameters.items() if name in used}
         return engine.rows(self.sql, bound)
 
-    def __str__(self) -> str:
-        """Write it with its values in their places."""
+    @property
+    def text(self) -> str:
+        """The query with its values in their places."""
         text = textwrap.dedent(self.sql).strip()
-        text = _PARAMETER.sub(lambda match: _literal(self.parameters[match[1]]), text)
-        return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) + ";"
+        text = _PARAMETER.sub(self._value, text)
+        return "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
+
+    def _value(self, match: re.Match[str]) -> str:
+        name = match[1]
+        return _literal(self.parameters[name]) if name in self.parameters else match[0]
+
+    def __str__(self) -> str:
+        return self.text + ";"
 
 
 def explained(*figures: Column, relation: str = "") -> Callable[[Function], Function]:

@@ -49,6 +49,16 @@
 .read _error_causes.sql
 .read error_causes.sql
 .read repeated_calls.sql
+.read _rollout_edges.sql
+.read _rollout_blames.sql
+.read _span_paths.sql
+.read span_paths.sql
+.read call_paths.sql
+.read _normal_quantile.sql
+.read _student_quantile.sql
+.read _cohort_spans.sql
+.read path_changes_of.sql
+.read attribute_changes_of.sql
 .read _peer_address.sql
 .read service_edges.sql
 .read log_records.sql

@@ -30,6 +30,8 @@ PUBLIC = (
     "critical_path",
     "rollout_path",
     "slack",
+    "span_paths",
+    "call_paths",
     "service_edges",
     "log_records",
     "metric_points",
@@ -150,6 +152,8 @@ def test_nothing_is_without_words(engine: Engine) -> None:
         "rollout_path_of",
         "slack_of",
         "stats_by",
+        "path_changes_of",
+        "attribute_changes_of",
     } == set(PUBLIC)
     for relation in PUBLIC:
         for name, (kind, comment) in columns(engine, relation).items():
