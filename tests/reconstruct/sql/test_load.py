@@ -26,6 +26,11 @@ PUBLIC = (
     "blame",
     "critical_path",
     "service_edges",
+    "clocks",
+    "clock_bounds",
+    "clock_pairs",
+    "clock_offsets",
+    "aligned_spans",
     "log_records",
     "metric_points",
     "model_calls",
@@ -142,6 +147,7 @@ def test_nothing_is_without_words(engine: Engine) -> None:
         "span_tree_of",
         "self_time_of",
         "critical_path_of",
+        "aligned_spans_of",
     } == set(PUBLIC)
     for relation in PUBLIC:
         for name, (kind, comment) in columns(engine, relation).items():

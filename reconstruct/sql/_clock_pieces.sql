@@ -1,0 +1,218 @@
+-- One row is a pair of clocks in a piece of time, and what the calls in it say of their offset: how
+-- far the second was ahead of the first.
+--
+-- The calls between two clocks, both ways, each bound the offset from both sides; where all bounds
+-- have something in common, that is the answer for the whole run. Where they have nothing, the
+-- answer is what most calls have in common, and the others contradict it. If a clock was set, or
+-- runs at another speed, calls that are close in time contradict each other less: so they are
+-- halved in order of time, six times at most, and of all ways to put the pieces together the
+-- cheapest is taken. A call that contradicts costs 1, a piece 1 % of the pair's calls, at least
+-- 1/2: a few odd calls here and there make no clock step. Where no more than 1 % contradict, no
+-- pieces are tried.
+CREATE VIEW _clock_pieces AS
+WITH RECURSIVE
+bound AS MATERIALIZED (
+    SELECT
+        least(client_number, server_number) AS first,
+        greatest(client_number, server_number) AS second,
+        CASE WHEN client_number < server_number THEN client_start ELSE server_start END
+            AS first_time,
+        CASE WHEN client_number < server_number THEN server_start ELSE client_start END
+            AS second_time,
+        CASE WHEN client_number < server_number THEN lower_ns ELSE -upper_ns END AS lower,
+        CASE WHEN client_number < server_number THEN upper_ns ELSE -lower_ns END AS upper,
+        excluded IS NOT NULL AS is_excluded
+    FROM _clock_bounds_of(NULL)
+),
+pair AS MATERIALIZED (
+    SELECT
+        first,
+        second,
+        count(*) FILTER (NOT is_excluded) AS calls,
+        count(*) FILTER (is_excluded) AS excluded_calls,
+        max(lower) FILTER (NOT is_excluded) AS lower,
+        min(upper) FILTER (NOT is_excluded) AS upper,
+        min(first_time) FILTER (NOT is_excluded) AS first_start,
+        max(first_time) FILTER (NOT is_excluded) AS first_end,
+        min(second_time) FILTER (NOT is_excluded) AS second_start,
+        max(second_time) FILTER (NOT is_excluded) AS second_end
+    FROM bound
+    GROUP BY first, second
+),
+torn_pair AS MATERIALIZED (
+    SELECT
+        bound.first,
+        bound.second,
+        any_value(pair.calls) AS calls,
+        CASE
+            WHEN quantile_disc(bound.lower, 0.995) <= quantile_disc(bound.upper, 0.005) THEN 0
+            ELSE 6
+        END AS deepest
+    FROM bound
+    JOIN pair USING (first, second)
+    WHERE NOT bound.is_excluded AND pair.lower > pair.upper
+    GROUP BY bound.first, bound.second
+),
+ranked AS MATERIALIZED (
+    SELECT
+        bound.first,
+        bound.second,
+        bound.first_time,
+        bound.second_time,
+        bound.lower,
+        bound.upper,
+        pair.calls AS pair_calls,
+        pair.deepest,
+        -- The sum of both clocks' times goes forward even where one of them is set back.
+        row_number() OVER (
+            PARTITION BY bound.first, bound.second
+            ORDER BY bound.first_time + bound.second_time, bound.first_time, lower, upper
+        ) - 1 AS rank
+    FROM bound
+    JOIN torn_pair AS pair USING (first, second)
+    WHERE NOT bound.is_excluded
+),
+placed AS MATERIALIZED (
+    SELECT
+        ranked.*,
+        level.level,
+        (ranked.rank << level.level) // ranked.pair_calls AS piece
+    FROM ranked
+    JOIN (SELECT unnest(range(7)) AS level) AS level ON level.level <= ranked.deepest
+),
+turn AS (
+    SELECT first, second, level, piece, lower AS place, 1 AS step
+    FROM placed
+    UNION ALL
+    SELECT first, second, level, piece, upper, -1
+    FROM placed
+),
+crowd AS (
+    SELECT
+        first,
+        second,
+        level,
+        piece,
+        place AS lower,
+        lead(place) OVER in_order AS upper,
+        sum(step) OVER (in_order ROWS UNBOUNDED PRECEDING) AS calls
+    FROM turn
+    WINDOW in_order AS (
+        PARTITION BY first, second, level, piece
+        ORDER BY place, step DESC
+    )
+),
+agreed AS (
+    SELECT
+        first,
+        second,
+        level,
+        piece,
+        max((calls, lower <= 0 AND upper >= 0, upper - lower, -lower)) AS best
+    FROM crowd
+    GROUP BY first, second, level, piece
+),
+measured AS (
+    SELECT
+        first,
+        second,
+        level,
+        piece,
+        count(*) AS calls,
+        any_value(pair_calls) AS pair_calls,
+        any_value(deepest) AS deepest,
+        quantile_disc((lower + upper) // 2, [0.05, 0.5, 0.95]) AS middles,
+        min(first_time) AS first_start,
+        max(first_time) AS first_end,
+        min(second_time) AS second_start,
+        max(second_time) AS second_end
+    FROM placed
+    GROUP BY first, second, level, piece
+),
+candidate AS MATERIALIZED (
+    SELECT
+        measured.*,
+        measured.calls - agreed.best[1]::BIGINT AS contradicting,
+        -agreed.best[4] AS lower,
+        agreed.best[3] - agreed.best[4] AS upper
+    FROM measured
+    JOIN agreed USING (first, second, level, piece)
+),
+choice AS (
+    SELECT
+        first,
+        second,
+        level,
+        piece,
+        2 * contradicting + greatest(pair_calls // 50, 1) AS cost,
+        [{'level': level, 'piece': piece}] AS chosen
+    FROM candidate
+    WHERE level = deepest
+    UNION ALL
+    SELECT
+        own.first,
+        own.second,
+        own.level,
+        own.piece,
+        least(2 * own.contradicting + greatest(own.pair_calls // 50, 1), below.cost),
+        CASE
+            WHEN 2 * own.contradicting + greatest(own.pair_calls // 50, 1) <= below.cost
+                THEN [{'level': own.level, 'piece': own.piece}]
+            ELSE below.chosen
+        END
+    FROM (
+        SELECT
+            first,
+            second,
+            level - 1 AS level,
+            piece // 2 AS piece,
+            sum(cost)::BIGINT AS cost,
+            flatten(list(chosen)) AS chosen
+        FROM choice
+        GROUP BY ALL
+    ) AS below
+    JOIN candidate AS own USING (first, second, level, piece)
+)
+SELECT
+    candidate.first,
+    candidate.second,
+    candidate.piece << (6 - candidate.level) AS place,
+    candidate.calls,
+    candidate.contradicting,
+    pair.excluded_calls AS pair_excluded,
+    candidate.lower,
+    candidate.upper,
+    candidate.middles,
+    candidate.first_start,
+    candidate.first_end,
+    candidate.second_start,
+    candidate.second_end
+FROM (
+    SELECT
+        first,
+        second,
+        unnest(chosen, recursive := TRUE)
+    FROM choice
+    WHERE level = 0
+) AS chosen
+JOIN candidate USING (first, second, level, piece)
+JOIN pair USING (first, second)
+UNION ALL
+SELECT
+    first,
+    second,
+    0,
+    calls,
+    0,
+    excluded_calls,
+    lower,
+    upper,
+    NULL,
+    first_start,
+    first_end,
+    second_start,
+    second_end
+FROM pair
+WHERE lower <= upper OR calls = 0;
+
+COMMENT ON VIEW _clock_pieces IS 'One row is a pair of clocks in a piece of time, and what the calls in it say of their offset: how far the second was ahead of the first.';
