@@ -80,12 +80,37 @@ placed AS MATERIALIZED (
     FROM ranked
     JOIN (SELECT unnest(range(7)) AS level) AS level ON level.level <= ranked.deepest
 ),
+measured AS MATERIALIZED (
+    SELECT
+        first,
+        second,
+        level,
+        piece,
+        count(*) AS calls,
+        any_value(pair_calls) AS pair_calls,
+        any_value(deepest) AS deepest,
+        max(lower) AS lower,
+        min(upper) AS upper,
+        min(first_time) AS first_start,
+        max(first_time) AS first_end,
+        min(second_time) AS second_start,
+        max(second_time) AS second_end
+    FROM placed
+    GROUP BY first, second, level, piece
+),
 turn AS (
-    SELECT first, second, level, piece, lower AS place, 1 AS step
+    SELECT
+        first,
+        second,
+        level,
+        piece,
+        unnest([placed.lower, placed.upper]) AS place,
+        unnest([1, -1]) AS step
     FROM placed
-    UNION ALL
-    SELECT first, second, level, piece, upper, -1
-    FROM placed
+    SEMI JOIN (
+        FROM measured
+        WHERE lower > upper
+    ) AS torn USING (first, second, level, piece)
 ),
 crowd AS (
     SELECT
@@ -94,13 +119,16 @@ crowd AS (
         level,
         piece,
         place AS lower,
-        lead(place) OVER in_order AS upper,
-        sum(step) OVER (in_order ROWS UNBOUNDED PRECEDING) AS calls
+        lead(place) OVER (
+            PARTITION BY first, second, level, piece
+            ORDER BY place, step DESC
+        ) AS upper,
+        sum(step) OVER (
+            PARTITION BY first, second, level, piece
+            ORDER BY place, step DESC
+            ROWS UNBOUNDED PRECEDING
+        ) AS calls
     FROM turn
-    WINDOW in_order AS (
-        PARTITION BY first, second, level, piece
-        ORDER BY place, step DESC
-    )
 ),
 agreed AS (
     SELECT
@@ -112,31 +140,14 @@ agreed AS (
     FROM crowd
     GROUP BY first, second, level, piece
 ),
-measured AS (
-    SELECT
-        first,
-        second,
-        level,
-        piece,
-        count(*) AS calls,
-        any_value(pair_calls) AS pair_calls,
-        any_value(deepest) AS deepest,
-        quantile_disc((lower + upper) // 2, [0.05, 0.5, 0.95]) AS middles,
-        min(first_time) AS first_start,
-        max(first_time) AS first_end,
-        min(second_time) AS second_start,
-        max(second_time) AS second_end
-    FROM placed
-    GROUP BY first, second, level, piece
-),
 candidate AS MATERIALIZED (
     SELECT
-        measured.*,
-        measured.calls - agreed.best[1]::BIGINT AS contradicting,
-        -agreed.best[4] AS lower,
-        agreed.best[3] - agreed.best[4] AS upper
+        measured.* EXCLUDE (lower, upper),
+        coalesce(measured.calls - agreed.best[1]::BIGINT, 0) AS contradicting,
+        coalesce(-agreed.best[4], measured.lower) AS lower,
+        coalesce(agreed.best[3] - agreed.best[4], measured.upper) AS upper
     FROM measured
-    JOIN agreed USING (first, second, level, piece)
+    LEFT JOIN agreed USING (first, second, level, piece)
 ),
 choice AS (
     SELECT
@@ -172,31 +183,50 @@ choice AS (
         GROUP BY ALL
     ) AS below
     JOIN candidate AS own USING (first, second, level, piece)
-)
-SELECT
-    candidate.first,
-    candidate.second,
-    candidate.piece << (6 - candidate.level) AS place,
-    candidate.calls,
-    candidate.contradicting,
-    pair.excluded_calls AS pair_excluded,
-    candidate.lower,
-    candidate.upper,
-    candidate.middles,
-    candidate.first_start,
-    candidate.first_end,
-    candidate.second_start,
-    candidate.second_end
-FROM (
+),
+chosen AS MATERIALIZED (
+    SELECT candidate.*
+    FROM (
+        SELECT
+            first,
+            second,
+            unnest(chosen, recursive := TRUE)
+        FROM choice
+        WHERE level = 0
+    )
+    JOIN candidate USING (first, second, level, piece)
+),
+middle AS (
     SELECT
         first,
         second,
-        unnest(chosen, recursive := TRUE)
-    FROM choice
-    WHERE level = 0
-) AS chosen
-JOIN candidate USING (first, second, level, piece)
+        level,
+        piece,
+        quantile_disc((placed.lower + placed.upper) // 2, [0.05, 0.5, 0.95]) AS middles
+    FROM placed
+    SEMI JOIN (
+        FROM chosen
+        WHERE contradicting * 4 > calls
+    ) AS undecided USING (first, second, level, piece)
+    GROUP BY first, second, level, piece
+)
+SELECT
+    chosen.first,
+    chosen.second,
+    chosen.piece << (6 - chosen.level) AS place,
+    chosen.calls,
+    chosen.contradicting,
+    pair.excluded_calls AS pair_excluded,
+    chosen.lower,
+    chosen.upper,
+    middle.middles,
+    chosen.first_start,
+    chosen.first_end,
+    chosen.second_start,
+    chosen.second_end
+FROM chosen
 JOIN pair USING (first, second)
+LEFT JOIN middle USING (first, second, level, piece)
 UNION ALL
 SELECT
     first,

@@ -12,7 +12,7 @@ WITH RECURSIVE
 piece AS MATERIALIZED (
     SELECT
         *,
-        contradicting * 4 > calls AS is_median,
+        middles IS NOT NULL AS is_median,
         row_number() OVER (PARTITION BY first, second ORDER BY place) AS number
     FROM _clock_pieces
 ),
@@ -80,14 +80,6 @@ stretch AS (
     FROM piece
     JOIN grown USING (first, second, number)
     GROUP BY piece.first, piece.second, grown.stretch
-),
-bordered AS (
-    SELECT
-        *,
-        (lag(first_end) OVER in_order + first_start) // 2 AS first_from,
-        (lag(second_end) OVER in_order + second_start) // 2 AS second_from
-    FROM stretch
-    WINDOW in_order AS (PARTITION BY first, second ORDER BY stretch)
 )
 SELECT
     first,
@@ -113,11 +105,14 @@ SELECT
     first_end,
     second_start,
     second_end,
-    first_from,
-    lead(first_from) OVER in_order AS first_until,
-    second_from,
-    lead(second_from) OVER in_order AS second_until
-FROM bordered
-WINDOW in_order AS (PARTITION BY first, second ORDER BY stretch);
+    (lag(first_end) OVER (PARTITION BY first, second ORDER BY stretch) + first_start) // 2
+        AS first_from,
+    (first_end + lead(first_start) OVER (PARTITION BY first, second ORDER BY stretch)) // 2
+        AS first_until,
+    (lag(second_end) OVER (PARTITION BY first, second ORDER BY stretch) + second_start) // 2
+        AS second_from,
+    (second_end + lead(second_start) OVER (PARTITION BY first, second ORDER BY stretch)) // 2
+        AS second_until
+FROM stretch;
 
 COMMENT ON VIEW _clock_stretches IS 'One row is a pair of clocks in a stretch of time, and how far the second was ahead of the first.';

@@ -1,9 +1,87 @@
 -- One row is a clock in a stretch of time, and how far it was ahead of its reference: an estimate.
 --
+-- Of all ways to link the clocks the one with the most calls is taken (a maximum spanning tree). A
+-- reference is the clock on which most traces begin, then the one with most spans. From there on,
+-- the link with the most calls is followed to a clock that is not reached yet; a link that is the
+-- best of such a clock may be followed at once. Where none leads on, there is another reference.
+--
 -- Offsets add up along the way to the reference, and so do their uncertainties. Where the offset of
 -- a clock on the way changed, that divides the times of all clocks behind it.
 CREATE VIEW clock_offsets AS
 WITH RECURSIVE
+stretch AS MATERIALIZED (
+    FROM _clock_stretches
+),
+pair AS MATERIALIZED (
+    SELECT
+        first,
+        second,
+        sum(calls)::BIGINT AS calls
+    FROM stretch
+    WHERE calls > 0
+    GROUP BY first, second
+),
+link AS MATERIALIZED (
+    SELECT
+        *,
+        row_number() OVER (
+            PARTITION BY number
+            ORDER BY calls DESC, least(number, other), greatest(number, other)
+        ) = 1 AS is_best
+    FROM (
+        SELECT first AS number, second AS other, calls FROM pair
+        UNION ALL
+        SELECT second, first, calls FROM pair
+    )
+),
+standing AS MATERIALIZED (
+    SELECT
+        name.number,
+        row_number() OVER (ORDER BY clock.root_count DESC, clock.span_count DESC, clock.clock)
+            AS place
+    FROM clocks AS clock
+    JOIN _clock_names AS name USING (clock)
+    WHERE name.number IN (SELECT number FROM link)
+),
+tree(number, parent) USING KEY (number) AS (
+    SELECT
+        number,
+        NULL::BIGINT
+    FROM standing
+    WHERE place = 1
+    UNION ALL
+    SELECT
+        number,
+        parent
+    FROM (
+        SELECT
+            link.number,
+            link.other AS parent,
+            link.calls,
+            link.is_best,
+            0 AS place
+        FROM recurring.tree AS reached
+        JOIN link ON link.other = reached.number
+        ANTI JOIN recurring.tree AS known ON known.number = link.number
+        UNION ALL
+        SELECT
+            standing.number,
+            NULL,
+            NULL,
+            FALSE,
+            standing.place
+        FROM standing
+        ANTI JOIN recurring.tree AS known ON known.number = standing.number
+    )
+    QUALIFY is_best OR row_number() OVER (
+        ORDER BY
+            parent IS NULL,
+            calls DESC,
+            least(number, parent),
+            greatest(number, parent),
+            place
+    ) = 1
+),
 hop AS MATERIALIZED (
     SELECT
         tree.number,
@@ -16,8 +94,8 @@ hop AS MATERIALIZED (
         stretch.pair_excluded,
         CASE WHEN tree.number = stretch.second THEN second_from ELSE first_from END AS from_time,
         CASE WHEN tree.number = stretch.second THEN second_until ELSE first_until END AS until_time
-    FROM _clock_tree AS tree
-    JOIN _clock_stretches AS stretch
+    FROM tree
+    JOIN stretch
         ON stretch.first = least(tree.number, tree.parent)
         AND stretch.second = greatest(tree.number, tree.parent)
     WHERE tree.parent IS NOT NULL

@@ -42,7 +42,6 @@
 .read _clock_pieces.sql
 .read _clock_stretches.sql
 .read clock_pairs.sql
-.read _clock_tree.sql
 .read clock_offsets.sql
 .read aligned_spans_of.sql
 .read aligned_spans.sql
