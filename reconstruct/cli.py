@@ -15,6 +15,7 @@ from typing import Final
 import click
 
 from reconstruct.commands import (
+    clocks,
     doctor,
     export,
     follow,
@@ -76,6 +77,7 @@ for _command in (
     traces.command,
     show.command,
     doctor.command,
+    clocks.command,
     lines.command,
     follow.command,
     query.command,

@@ -164,14 +164,14 @@ JOIN _clock_names AS reference ON reference.number = chain.reference
 LEFT JOIN _clock_names AS parent ON parent.number = chain.parent;
 
 COMMENT ON VIEW clock_offsets IS 'One row is a clock in a stretch of time, and how far it was ahead of its reference: an estimate.';
-COMMENT ON COLUMN clock_offsets.clock IS 'Key of clocks.';
+COMMENT ON COLUMN clock_offsets.clock IS 'Name of the clock, as in clocks: its host, with the boot where it has several; the process where neither is known.';
 COMMENT ON COLUMN clock_offsets.reference_clock IS 'What it is compared with: of all clocks that calls link, the one on which most traces begin; itself where nothing links it to another.';
 COMMENT ON COLUMN clock_offsets.parent_clock IS 'The clock that it was measured against, the first on the way to the reference: where most calls lead; null of a reference.';
 COMMENT ON COLUMN clock_offsets.from_unix_nano IS 'Start of the stretch by this clock, ns since 1970; null: from the beginning.';
 COMMENT ON COLUMN clock_offsets.until_unix_nano IS 'End of the stretch by this clock, ns since 1970; null: to the end.';
-COMMENT ON COLUMN clock_offsets.method IS 'How it was measured against its parent: as in clock_pairs; reference: not at all.';
+COMMENT ON COLUMN clock_offsets.method IS 'How it was measured against its parent; none: no skew, 0 is within the bounds. bounds: the middle of what the bounds of all calls have in common, or of most (contradicting_calls). buckets: its offset changed (a clock was set, or drifts), a row for each stretch of time. median: more than a quarter of the calls contradict each other at all times. reference: not at all.';
 COMMENT ON COLUMN clock_offsets.offset_ns IS 'How far it is ahead of its reference, ns, negative: behind; an estimate.';
-COMMENT ON COLUMN clock_offsets.uncertainty_ns IS 'How far the estimate can be off either way, ns, if no call contradicts: half the width of the bounds, added up on the way to the reference.';
+COMMENT ON COLUMN clock_offsets.uncertainty_ns IS 'How far the estimate can be off either way if no call contradicts, ns: from the estimate to the farther of its bounds, added up on the way to the reference.';
 COMMENT ON COLUMN clock_offsets.calls IS 'Calls, either way, between it and its parent: of the stretch that this one is a part of.';
-COMMENT ON COLUMN clock_offsets.contradicting_calls IS 'Of these, those whose bounds do not hold the estimate''s.';
-COMMENT ON COLUMN clock_offsets.excluded_calls IS 'Further calls between the two in the whole run, which say nothing (clock_bounds.excluded).';
+COMMENT ON COLUMN clock_offsets.contradicting_calls IS 'Of these, those whose bounds do not hold the estimate''s; some may where stretches were put together from pieces.';
+COMMENT ON COLUMN clock_offsets.excluded_calls IS 'Further calls between the two in the whole run, which say nothing: the server took longer than its client, or the client alone failed.';

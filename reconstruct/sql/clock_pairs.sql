@@ -26,7 +26,7 @@ COMMENT ON COLUMN clock_pairs.lower_ns IS 'The least that it can be, ns; where m
 COMMENT ON COLUMN clock_pairs.upper_ns IS 'The most that it can be, ns; where more than a quarter contradict, 5 % of the middles are above.';
 COMMENT ON COLUMN clock_pairs.width_ns IS 'Upper less lower bound, ns.';
 COMMENT ON COLUMN clock_pairs.calls IS 'Calls, either way, that the estimate is made from, those that contradict it too.';
-COMMENT ON COLUMN clock_pairs.contradicting_calls IS 'Calls whose bounds do not hold the estimate''s: an upper limit where pieces were put together.';
+COMMENT ON COLUMN clock_pairs.contradicting_calls IS 'Of these, those whose bounds do not hold the estimate''s; some may where stretches were put together from pieces.';
 COMMENT ON COLUMN clock_pairs.excluded_calls IS 'Further calls of the two clocks in the whole run, which say nothing (clock_bounds.excluded).';
 COMMENT ON COLUMN clock_pairs.first_time_unix_nano IS 'Start of the first of these calls by clock, ns since 1970.';
 COMMENT ON COLUMN clock_pairs.last_time_unix_nano IS 'Start of the last of these calls by clock, ns since 1970.';
