@@ -63,7 +63,7 @@ ranked AS MATERIALIZED (
         bound.upper,
         pair.calls AS pair_calls,
         pair.deepest,
-        -- The sum of both clocks' times goes forward even where one of them is set back.
+        -- By the sum of both clocks' times, since either may have been set back.
         row_number() OVER (
             PARTITION BY bound.first, bound.second
             ORDER BY bound.first_time + bound.second_time, bound.first_time, lower, upper

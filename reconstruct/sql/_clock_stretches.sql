@@ -1,6 +1,7 @@
 -- One row is a pair of clocks in a stretch of time, and how far the second was ahead of the first.
 --
--- Neighbouring pieces that agree are one stretch: the middle of the narrower lies within the other.
+-- Neighbouring pieces that agree are one stretch: 0 is within both, or the middle of the narrower
+-- within the other.
 -- Where 0 is among the answers, it is the answer; else it is the middle. Where more than a quarter
 -- of the calls contradict even so, it is the median of the middles of all bounds, give or take
 -- what 90 % of these differ by.
@@ -43,6 +44,9 @@ grown AS (
             grown.lower AS lower_before,
             grown.upper AS upper_before,
             NOT piece.is_median AND NOT grown.is_median AND CASE
+                WHEN greatest(piece.lower, grown.lower) <= 0
+                    AND least(piece.upper, grown.upper) >= 0
+                    THEN TRUE
                 WHEN piece.upper - piece.lower < grown.upper - grown.lower
                     THEN (piece.lower + piece.upper) // 2 BETWEEN grown.lower AND grown.upper
                 ELSE (grown.lower + grown.upper) // 2 BETWEEN piece.lower AND piece.upper
