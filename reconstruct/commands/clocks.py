@@ -107,7 +107,14 @@ def _verdict(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _matters(row: Row) -> bool:
+    """The clock is surely off, or its calls make no sense, by more than anybody can ignore."""
+    if _is_contradicted(row):
+        return bool(row["uncertainty_ns"] >= _MATTERS_NS)
     return bool(abs(row["offset_ns"]) - row["uncertainty_ns"] >= _MATTERS_NS)
+
+
+def _is_contradicted(row: Row) -> bool:
+    return bool(row["contradicting_calls"] * 4 > row["calls"])
 
 
 def _described(clock: str, rows: Sequence[Row]) -> str:
@@ -123,7 +130,7 @@ def _described(clock: str, rows: Sequence[Row]) -> str:
             f" at its worst; its offset changed, between {duration(least)} and {duration(most)}: "
             "a clock was set, or drifts"
         )
-    if worst["contradicting_calls"] * 4 > worst["calls"]:
+    if _is_contradicted(worst):
         words += (
             f"; {count(worst['contradicting_calls'])} of {plural(worst['calls'], 'call')} "
             "contradict that: servers that work on after their answer, or several machines under "

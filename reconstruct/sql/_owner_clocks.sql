@@ -15,13 +15,27 @@ host_boot AS (
     GROUP BY host_name
     HAVING min(boot_id) = max(boot_id)
 ),
-reader AS (
+-- What the lines themselves name comes first: several hosts may share an instance id.
+stated AS (
     SELECT
         owner.owner,
         owner.instance,
-        owner.host_name,
-        coalesce(owner.boot_id, host_boot.boot_id) AS boot_id
-    FROM _owner_instances AS owner
+        coalesce(owner.host_name, instance.host_name) AS host_name,
+        CASE
+            WHEN coalesce(owner.host_name = instance.host_name, TRUE)
+                THEN coalesce(owner.boot_id, instance.boot_id)
+            ELSE owner.boot_id
+        END AS boot_id
+    FROM _owners AS owner
+    JOIN instances AS instance USING (instance)
+),
+reader AS (
+    SELECT
+        stated.owner,
+        stated.instance,
+        stated.host_name,
+        coalesce(stated.boot_id, host_boot.boot_id) AS boot_id
+    FROM stated
     LEFT JOIN host_boot USING (host_name)
 ),
 keyed AS (

@@ -16,7 +16,8 @@ CREATE MACRO aligned_spans_of(ids) AS TABLE (
         span.start_time_unix_nano - moved.offset_ns AS start_adj_unix_nano,
         span.end_time_unix_nano - moved.offset_ns AS end_adj_unix_nano
     FROM spans AS span
-    JOIN (SELECT DISTINCT instance, clock FROM _owner_clocks) AS reader USING (instance)
+    JOIN _span_lines AS line ON line.rowid = span.rowid
+    JOIN _owner_clocks AS reader USING (owner)
     JOIN clock_offsets AS moved
         ON moved.clock = reader.clock
         AND coalesce(span.start_time_unix_nano >= moved.from_unix_nano, TRUE)

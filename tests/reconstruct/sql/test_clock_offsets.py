@@ -1,7 +1,7 @@
 """Clock offsets: what the calls between two clocks say of them, and what that does to spans."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 

@@ -1,6 +1,7 @@
 """Pieces of time: how the calls of two clocks are divided where they contradict each other."""
 
 from collections.abc import Sequence
+from math import isqrt
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ def best(
     if not members:
         return 0, []
     contradicting = len(members) - agreeing(members)
-    own = 2 * contradicting + max(1, size // 50)
+    own = 2 * contradicting + max(isqrt(size), size // 50)
     alone = (own, [(piece << 6 - level, len(members), contradicting)])
     if level == 6:
         return alone

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+BASE = 1_800_000_000_000_000_000
+
 
 def clocks(logs: Any, *services: tuple[str, str, str | None]) -> dict[str, str]:
     """Write a span and a process line (host, boot) for each service; return their clocks."""
@@ -62,3 +64,17 @@ def test_what_a_clock_is(logs: Any) -> None:
                 "root_count": 1,
             }
         ]
+
+
+def test_replicas_that_share_a_name_are_told_by_their_hosts(logs: Any) -> None:
+    """Without service.instance.id or pid they are one instance, but not one clock."""
+    for number in (1, 2):
+        logs.raw(
+            f'{{"trace_id":"{number:032x}","span_id":"{number:016x}","name":"x",'
+            f'"start_time_unix_nano":{BASE + number},"end_time_unix_nano":{BASE + 9},'
+            f'"resource":{{"attributes":{{"service.name":"s","host.name":"node-{number}"}}}}}}'
+        )
+    with logs.engine() as engine:
+        rows = engine.rows("SELECT clock, span_count FROM clocks ORDER BY ALL")
+        assert [tuple(row.values()) for row in rows] == [("node-1", 1), ("node-2", 1)]
+        assert engine.rows("SELECT count(*) AS n FROM aligned_spans") == [{"n": 2}]
