@@ -99,11 +99,10 @@ def _verdict(rows: Sequence[Row]) -> Iterator[str]:
     elif len(clocks) == 1:
         yield "one clock: there is nothing to compare"
     linked = measured.keys() | {row["reference_clock"] for row in rows if row["parent_clock"]}
-    if len(clocks) > 1 and (alone := len(clocks - linked)):
-        yield (
-            f"nothing is known of {plural(alone, 'clock')}: no CLIENT span has a SERVER span of "
-            "another clock below it, or every server outlived its client"
-        )
+    if len(clocks) > 1 and (alone := sorted(clocks - linked)):
+        named = ", ".join(alone[:_TOLD])
+        more = f" and {count(len(alone) - _TOLD)} more" if len(alone) > _TOLD else ""
+        yield f"no call tells anything of {named}{more}"
 
 
 def _matters(row: Row) -> bool:

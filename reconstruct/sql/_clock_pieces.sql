@@ -10,6 +10,10 @@
 -- least the square root of their number, which is about what halving gains where offsets differ at
 -- random. So a few odd calls here and there make no clock step. Where no more than 1 % contradict,
 -- no pieces are tried.
+--
+-- A server may go on after its client has all it wants, so its end is weak evidence. Where calls
+-- contradict each other, and at most a quarter of them speaks against 0 by its ends and 1 % by its
+-- starts, 0 is what is taken.
 CREATE VIEW _clock_pieces AS
 WITH RECURSIVE
 bound AS MATERIALIZED (
@@ -22,6 +26,8 @@ bound AS MATERIALIZED (
             AS second_time,
         CASE WHEN client_number < server_number THEN lower_ns ELSE -upper_ns END AS lower,
         CASE WHEN client_number < server_number THEN upper_ns ELSE -lower_ns END AS upper,
+        lower_ns > 0 AS is_late,
+        upper_ns < 0 AS is_early,
         excluded IS NOT NULL AS is_excluded
     FROM _clock_bounds_of(NULL)
 ),
@@ -62,6 +68,8 @@ ranked AS MATERIALIZED (
         bound.second_time,
         bound.lower,
         bound.upper,
+        bound.is_late,
+        bound.is_early,
         pair.calls AS pair_calls,
         pair.deepest,
         -- By the sum of both clocks' times, since either may have been set back.
@@ -92,6 +100,10 @@ measured AS MATERIALIZED (
         any_value(deepest) AS deepest,
         max(lower) AS lower,
         min(upper) AS upper,
+        count(*) FILTER (is_late) AS late,
+        count(*) FILTER (is_early) AS early,
+        max(lower) FILTER (lower <= 0) AS lower_of_0,
+        min(upper) FILTER (upper >= 0) AS upper_of_0,
         min(first_time) AS first_start,
         max(first_time) AS first_end,
         min(second_time) AS second_start,
@@ -186,7 +198,9 @@ choice AS (
     JOIN candidate AS own USING (first, second, level, piece)
 ),
 chosen AS MATERIALIZED (
-    SELECT candidate.*
+    SELECT
+        candidate.*,
+        contradicting > 0 AND late * 4 <= calls AND early * 100 <= calls AS is_0
     FROM (
         SELECT
             first,
@@ -207,7 +221,7 @@ middle AS (
     FROM placed
     SEMI JOIN (
         FROM chosen
-        WHERE contradicting * 4 > calls
+        WHERE contradicting * 4 > calls AND NOT is_0
     ) AS undecided USING (first, second, level, piece)
     GROUP BY first, second, level, piece
 )
@@ -216,10 +230,10 @@ SELECT
     chosen.second,
     chosen.piece << (6 - chosen.level) AS place,
     chosen.calls,
-    chosen.contradicting,
+    CASE WHEN is_0 THEN late + early ELSE contradicting END AS contradicting,
     pair.excluded_calls AS pair_excluded,
-    chosen.lower,
-    chosen.upper,
+    CASE WHEN is_0 THEN lower_of_0 ELSE chosen.lower END AS lower,
+    CASE WHEN is_0 THEN upper_of_0 ELSE chosen.upper END AS upper,
     middle.middles,
     chosen.first_start,
     chosen.first_end,

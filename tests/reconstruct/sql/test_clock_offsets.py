@@ -276,6 +276,33 @@ def test_few_odd_calls_change_nothing(logs: Any) -> None:
     assert abs(odd_row[1] - clean_row[1]) < 100_000
 
 
+def test_servers_that_go_on_after_their_answer_make_no_skew(logs: Any) -> None:
+    """8 of 40 end after their client, so that no offset suits all; that is weak evidence. Where
+    most do, or one in ten starts before its client, the clocks differ."""
+    calls = [Call("a", start, start + 9 * MS, "b", start + MS, start + 8 * MS)
+             for start in range(1, 40 * SECOND, SECOND)]  # fmt: skip
+    late, early = 9_300_000, -100_000
+    soon = [call._replace(server_start=call.client_start + 200_000) for call in calls[:1]]
+    runs = {
+        "some late": (8, late, soon + calls[9:]),
+        "most late": (31, late, soon + calls[32:]),
+        "some early": (4, early, calls[4:]),
+    }
+    for name, (odd, moment, others) in runs.items():
+        for call in calls[:odd]:
+            field = "server_end" if moment == late else "server_start"
+            others = [*others, call._replace(**{field: call.client_start + moment})]
+        own = [call._replace(client=f"{name} a", server=f"{name} b") for call in others]
+        write(logs, own, trace=name)
+    with logs.engine() as engine:
+        rows = asked(engine, PAIRS.replace("SELECT", "SELECT clock,"))
+    found = {clock.partition(" a#")[0]: row for clock, *row in rows}
+    assert found["some late"][:2] == ["none", 0]
+    assert found["some late"][6] == 8
+    assert found["most late"][1] > 0
+    assert found["some early"][1] < 0
+
+
 def test_a_clock_that_was_set_is_a_step(logs: Any) -> None:
     """By 5 s, after three quarters of the calls; forward or back, spans move by what was true."""
     write(logs, fleet(0, 0, 0, 5 * SECOND))

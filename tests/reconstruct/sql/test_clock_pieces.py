@@ -26,6 +26,10 @@ def best(
         return 0, []
     contradicting = len(members) - agreeing(members)
     own = 2 * contradicting + max(isqrt(size), size // 50)
+    late = sum(low > 0 for low, _ in members)
+    early = sum(high < 0 for _, high in members)
+    if contradicting and late * 4 <= len(members) and early * 100 <= len(members):
+        contradicting = late + early
     alone = (own, [(piece << 6 - level, len(members), contradicting)])
     if level == 6:
         return alone
