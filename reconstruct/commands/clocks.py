@@ -17,9 +17,9 @@ _COLUMNS: Final = [
     Column("offset_ns", "OFFSET", "duration"),
     Column("uncertainty_ns", "±", "duration"),
     Column("method", "METHOD"),
-    Column("parent_clock", "MEASURED AGAINST"),
+    Column("parent_clock", "AGAINST"),
     Column("calls", "CALLS", "count"),
-    Column("contradicting_calls", "CONTRADICTING", "count"),
+    Column("contradicting_calls", "ODD", "count"),
     Column("excluded_calls", "EXCLUDED", "count"),
     Column("reference_clock", "REFERENCE"),
     Column("from_unix_nano", "FROM", "instant"),
@@ -74,17 +74,16 @@ def command(logs: Logs, limit: int) -> None:
 def _shown(rows: Sequence[Row]) -> list[Column]:
     """Leave out of the table what says nothing here: it is to fit a terminal."""
     empty = {key for key in _OFTEN_EMPTY if not any(row[key] for row in rows)}
-    if all(row["reference_clock"] == (row["parent_clock"] or row["clock"]) for row in rows):
+    if len({row["reference_clock"] for row in rows if row["parent_clock"]}) < 2:
         empty.add("reference_clock")
     return [column for column in _COLUMNS if column.key not in empty]
 
 
 def _verdict(rows: Sequence[Row]) -> Iterator[str]:
     """Say what the table comes to: which clocks are off, and what to do."""
-    clocks = {row["clock"] for row in rows}
     measured: dict[str, list[Row]] = {}
     for row in rows:
-        if row["method"] != "reference":
+        if row["parent_clock"] is not None:
             measured.setdefault(row["clock"], []).append(row)
     off = {clock: found for clock, found in measured.items() if any(map(_matters, found))}
     for clock, found in list(off.items())[:_TOLD]:
@@ -96,10 +95,10 @@ def _verdict(rows: Sequence[Row]) -> Iterator[str]:
         yield "`reconstruct show --align` draws spans where they belong"
     elif measured:
         yield "no clock is off by a millisecond, as far as the calls tell"
-    elif len(clocks) == 1:
+    alone = [row["clock"] for row in rows if row["method"] == "alone"]
+    if len(rows) == len(alone) == 1:
         yield "one clock: there is nothing to compare"
-    linked = measured.keys() | {row["reference_clock"] for row in rows if row["parent_clock"]}
-    if len(clocks) > 1 and (alone := sorted(clocks - linked)):
+    elif alone:
         named = ", ".join(alone[:_TOLD])
         more = f" and {count(len(alone) - _TOLD)} more" if len(alone) > _TOLD else ""
         yield f"no call tells anything of {named}{more}"

@@ -19,6 +19,6 @@ COMMENT ON COLUMN aligned_spans.occurrence IS 'As in spans.';
 COMMENT ON COLUMN aligned_spans.clock IS 'The clock that timed it: key of clocks.';
 COMMENT ON COLUMN aligned_spans.reference_clock IS 'The clock that it is aligned with, as in clock_offsets.';
 COMMENT ON COLUMN aligned_spans.offset_ns IS 'How far its clock was ahead of the reference when it began, ns; taken off both of its times.';
-COMMENT ON COLUMN aligned_spans.uncertainty_ns IS 'How far that can be off either way, ns.';
+COMMENT ON COLUMN aligned_spans.uncertainty_ns IS 'How far that can be off either way, ns; null where nothing is known of the clock.';
 COMMENT ON COLUMN aligned_spans.start_adj_unix_nano IS 'Start less the offset, ns since 1970.';
 COMMENT ON COLUMN aligned_spans.end_adj_unix_nano IS 'End less the offset, ns since 1970; null while unfinished.';

@@ -108,8 +108,8 @@ chain AS (
         NULL::BIGINT AS from_time,
         NULL::BIGINT AS until_time,
         0::BIGINT AS offset_ns,
-        0::BIGINT AS uncertainty_ns,
-        'reference' AS method,
+        CASE WHEN number IN (SELECT parent FROM hop) THEN 0::BIGINT END AS uncertainty_ns,
+        CASE WHEN number IN (SELECT parent FROM hop) THEN 'reference' ELSE 'alone' END AS method,
         NULL::BIGINT AS calls,
         NULL::BIGINT AS contradicting,
         NULL::BIGINT AS pair_excluded
@@ -169,9 +169,9 @@ COMMENT ON COLUMN clock_offsets.reference_clock IS 'What it is compared with: of
 COMMENT ON COLUMN clock_offsets.parent_clock IS 'The clock that it was measured against, the first on the way to the reference: where most calls lead; null of a reference.';
 COMMENT ON COLUMN clock_offsets.from_unix_nano IS 'Start of the stretch by this clock, ns since 1970; null: from the beginning.';
 COMMENT ON COLUMN clock_offsets.until_unix_nano IS 'End of the stretch by this clock, ns since 1970; null: to the end.';
-COMMENT ON COLUMN clock_offsets.method IS 'How it was measured against its parent; none: no skew, 0 is within the bounds of all calls, or of nearly all. bounds: the middle of what the bounds of all calls have in common, or of most (contradicting_calls). buckets: its offset changed (a clock was set, or drifts), a row for each stretch of time. median: more than a quarter of the calls contradict each other at all times. reference: not at all.';
-COMMENT ON COLUMN clock_offsets.offset_ns IS 'How far it is ahead of its reference, ns, negative: behind; an estimate.';
-COMMENT ON COLUMN clock_offsets.uncertainty_ns IS 'How far the estimate can be off either way if no call contradicts, ns: from the estimate to the farther of its bounds, added up on the way to the reference.';
+COMMENT ON COLUMN clock_offsets.method IS 'How it was measured against its parent; none: no skew, 0 is within the bounds of all calls, or of nearly all. bounds: the middle of what the bounds of all calls have in common, or of most (contradicting_calls). buckets: its offset changed (a clock was set, or drifts), a row for each stretch of time. median: more than a quarter of the calls contradict each other at all times. reference: it is what others are compared with. alone: no call links it to another, so that nothing is known.';
+COMMENT ON COLUMN clock_offsets.offset_ns IS 'How far it is ahead of its reference, ns, negative: behind; an estimate. 0 of a clock that is alone, for want of knowledge.';
+COMMENT ON COLUMN clock_offsets.uncertainty_ns IS 'How far the estimate can be off either way if no call contradicts, ns: from the estimate to the farther of its bounds, added up on the way to the reference; null of a clock that is alone.';
 COMMENT ON COLUMN clock_offsets.calls IS 'Calls, either way, between it and its parent: of the stretch that this one is a part of.';
 COMMENT ON COLUMN clock_offsets.contradicting_calls IS 'Of these, those whose bounds do not hold the estimate''s; some may where stretches were put together from pieces.';
 COMMENT ON COLUMN clock_offsets.excluded_calls IS 'Further calls between the two in the whole run, which say nothing: the server took longer than its client, or the client alone failed.';

@@ -61,6 +61,26 @@ def test_where_clocks_agree_nothing_is_said_or_moved(logs, run):
     assert [heading, facts, *rows] == plain.out.splitlines()
 
 
+def test_one_server_that_goes_on_is_no_reason_to_speak(two_hosts, run):
+    """It ends 5 ms after its client; two others end before theirs."""
+    line = (
+        '{{"trace_id":"{trace}","span_id":"{span:016x}","parent_span_id":{parent},"name":"x",'
+        '"kind":"{kind}","start_time_unix_nano":{start},"end_time_unix_nano":{end},'
+        '"resource":{{"attributes":{{"service.name":"gym/x","host.name":"{host}"}}}}}}\n'
+    )
+    with open("logs/more.log", "a", encoding="utf-8") as file:
+        for number, end in enumerate((95, 95, 105)):
+            first = 16 + 2 * number
+            for span, parent, kind, start_ms, end_ms, host in (
+                (first, "null", "CLIENT", 0, 100, "node-a"),
+                (first + 1, f'"{first:016x}"', "SERVER", 10, end, "node-c"),
+            ):
+                start, end_time = START + start_ms * MS, START + end_ms * MS
+                facts = {"span": span, "parent": parent, "kind": kind, "host": host}
+                file.write(line.format(trace="5" * 32, start=start, end=end_time, **facts))
+    assert run("show", "5" * 32, "logs").err == ""
+
+
 def test_children_are_in_order_of_their_aligned_starts(two_hosts, run):
     """A span of node-b, hours early by its clock, comes after its sibling of node-a."""
     with open("logs/node-b.log", "a", encoding="utf-8") as file:

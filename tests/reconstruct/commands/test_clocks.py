@@ -7,9 +7,9 @@ def test_a_clock_that_is_behind_is_told(two_hosts, run):
     done = run("clocks", "logs")
     assert done.code == 0
     assert done.out.splitlines() == [
-        "CLOCK    OFFSET        ±  METHOD     MEASURED AGAINST  CALLS",
-        "node-a     0 ns     0 ns  reference  -                     -",
-        "node-b  -3.50 s  11.0 ms  bounds     node-a                1",
+        "CLOCK    OFFSET        ±  METHOD     AGAINST  CALLS",
+        "node-a     0 ns     0 ns  reference  -            -",
+        "node-b  -3.50 s  11.0 ms  bounds     node-a       1",
     ]
     assert done.err.splitlines() == [
         "node-b was 3.50 s behind node-a (± 11.0 ms)",
@@ -38,16 +38,7 @@ def test_json_has_all_columns(two_hosts, run):
 
 def test_one_clock_is_nothing_to_compare(logs, run):
     done = run("clocks", "logs")
-    assert done.out.splitlines()[1].split() == [
-        "node-1",
-        "0",
-        "ns",
-        "0",
-        "ns",
-        "reference",
-        "-",
-        "-",
-    ]
+    assert done.out.splitlines()[1].split() == ["node-1", "0", "ns", "-", "alone", "-", "-"]
     assert done.err == "one clock: there is nothing to compare\n"
 
 
@@ -102,7 +93,7 @@ def test_calls_that_contradict_are_counted(two_hosts, run):
         )
     )
     done = run("clocks", "logs")
-    assert "CONTRADICTING" in done.out
+    assert " ODD" in done.out
     (words,) = (line for line in done.err.splitlines() if line.startswith("y "))
     assert words.startswith("y was 5.00 s ahead of x (± 5.00 s); ")
     assert words.endswith(

@@ -384,16 +384,16 @@ def test_the_way_with_most_calls_is_taken(logs: Any) -> None:
     with logs.engine() as engine:
         rows = asked(
             engine,
-            "SELECT clock[1], parent_clock[1], reference_clock[1] FROM clock_offsets "
-            "ORDER BY clock",
+            "SELECT clock[1], parent_clock[1], reference_clock[1], uncertainty_ns, method "
+            "FROM clock_offsets ORDER BY clock",
         )
     assert rows == [
-        ("a", None, "a"),
-        ("b", "a", "a"),
-        ("c", "b", "a"),
-        ("x", None, "x"),
-        ("y", "x", "x"),
-        ("z", None, "z"),
+        ("a", None, "a", 0, "reference"),
+        ("b", "a", "a", 10, "none"),
+        ("c", "b", "a", 20, "none"),
+        ("x", None, "x", 0, "reference"),
+        ("y", "x", "x", 10, "none"),
+        ("z", None, "z", None, "alone"),
     ]
 
 
