@@ -16,6 +16,7 @@ import click
 
 from reconstruct.commands import (
     diff,
+    clocks,
     doctor,
     errors,
     export,
@@ -86,6 +87,7 @@ for _command in (
     repeats.command,
     diff.command,
     doctor.command,
+    clocks.command,
     lines.command,
     follow.command,
     query.command,

@@ -25,6 +25,8 @@ KEPT: Final = (
     "call_paths",
     "service_edges",
     "findings",
+    "_clock_stretches",
+    "clock_offsets",
 )
 """In this order: later ones read earlier ones."""
 _WORTH_SPANS: Final = 50_000

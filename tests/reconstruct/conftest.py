@@ -97,6 +97,8 @@ class LogBuilder:
         run: str = "run-1",
         pid: int = 7,
         dropped: int = 0,
+        host: str = "node-1",
+        boot: str | None = None,
         file: str | None = None,
     ) -> dict[str, Any]:
         """Add a process line, `time` in ns after `BASE`."""
@@ -109,7 +111,8 @@ class LogBuilder:
             "open_spans": 0,
             "resource_attributes": {
                 "process.pid": pid,
-                "host.name": "node-1",
+                "host.name": host,
+                **({} if boot is None else {"gymlog.boot.id": boot}),
                 "nemo.run.id": run,
                 "nemo.gym.server.name": service,
                 "nemo.gym.server.type": "resources_servers",

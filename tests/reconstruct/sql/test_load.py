@@ -33,6 +33,11 @@ PUBLIC = (
     "span_paths",
     "call_paths",
     "service_edges",
+    "clocks",
+    "clock_bounds",
+    "clock_pairs",
+    "clock_offsets",
+    "aligned_spans",
     "log_records",
     "metric_points",
     "model_calls",
@@ -154,6 +159,7 @@ def test_nothing_is_without_words(engine: Engine) -> None:
         "stats_by",
         "path_changes_of",
         "attribute_changes_of",
+        "aligned_spans_of",
     } == set(PUBLIC)
     for relation in PUBLIC:
         for name, (kind, comment) in columns(engine, relation).items():
