@@ -36,6 +36,12 @@
 .read _peer_address.sql
 .read service_edges.sql
 .read log_records.sql
+.read _work_of.sql
+.read _span_works.sql
+.read _stalls.sql
+.read rollout_calls.sql
+.read rollout_sections.sql
+.read _rollout_shares.sql
 .read metric_points.sql
 .read processes.sql
 .read line_classes.sql
