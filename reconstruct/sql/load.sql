@@ -29,10 +29,16 @@
 .read _self_times.sql
 .read self_time_of.sql
 .read self_time.sql
+.read _rollout_numbers.sql
+.read _rollout_edges_of.sql
+.read _waits_of.sql
+.read _sections_of.sql
 .read critical_path_of.sql
 .read critical_path.sql
 .read _blames.sql
 .read blame.sql
+.read _rollout_sections.sql
+.read rollout_path.sql
 .read _peer_address.sql
 .read service_edges.sql
 .read log_records.sql
