@@ -5,17 +5,17 @@ share AS (
     SELECT
         run_id,
         rollout_id,
-        coalesce(sum(duration_ns) FILTER (spent_on = 'model'), 0)::BIGINT AS model_ns,
-        coalesce(sum(duration_ns) FILTER (spent_on = 'tool'), 0)::BIGINT AS tool_ns,
-        coalesce(sum(duration_ns) FILTER (spent_on = 'verify'), 0)::BIGINT AS verify_ns,
-        coalesce(sum(duration_ns) FILTER (spent_on = 'sandbox'), 0)::BIGINT AS sandbox_ns,
-        coalesce(sum(duration_ns) FILTER (spent_on = 'agent'), 0)::BIGINT AS agent_ns,
-        coalesce(sum(duration_ns) FILTER (spent_on = 'queue'), 0)::BIGINT AS queue_ns,
-        coalesce(sum(duration_ns) FILTER (spent_on = 'client_overhead'), 0)::BIGINT AS client_overhead_ns,
-        coalesce(sum(duration_ns) FILTER (spent_on = 'event_loop_lag'), 0)::BIGINT AS event_loop_lag_ns,
-        coalesce(sum(duration_ns) FILTER (spent_on = 'retry'), 0)::BIGINT AS retry_ns,
-        coalesce(sum(duration_ns) FILTER (spent_on = 'unaccounted'), 0)::BIGINT AS unaccounted_ns
-    FROM rollout_sections
+        coalesce(sum(end_time - start_time) FILTER (spent_on = 'model'), 0)::BIGINT AS model_ns,
+        coalesce(sum(end_time - start_time) FILTER (spent_on = 'tool'), 0)::BIGINT AS tool_ns,
+        coalesce(sum(end_time - start_time) FILTER (spent_on = 'verify'), 0)::BIGINT AS verify_ns,
+        coalesce(sum(end_time - start_time) FILTER (spent_on = 'sandbox'), 0)::BIGINT AS sandbox_ns,
+        coalesce(sum(end_time - start_time) FILTER (spent_on = 'agent'), 0)::BIGINT AS agent_ns,
+        coalesce(sum(end_time - start_time) FILTER (spent_on = 'queue'), 0)::BIGINT AS queue_ns,
+        coalesce(sum(end_time - start_time) FILTER (spent_on = 'client_overhead'), 0)::BIGINT AS client_overhead_ns,
+        coalesce(sum(end_time - start_time) FILTER (spent_on = 'event_loop_lag'), 0)::BIGINT AS event_loop_lag_ns,
+        coalesce(sum(end_time - start_time) FILTER (spent_on = 'retry'), 0)::BIGINT AS retry_ns,
+        coalesce(sum(end_time - start_time) FILTER (spent_on = 'unaccounted'), 0)::BIGINT AS unaccounted_ns
+    FROM _rollout_work
     GROUP BY run_id, rollout_id
 ),
 placed_call AS (
@@ -87,7 +87,13 @@ token_span AS (
     SELECT
         member.run_id,
         member.rollout_id,
-        span.attributes,
+        TRY_CAST(
+            span.attributes->>[
+                'gen_ai.usage.input_tokens',
+                'gen_ai.usage.cache_read.input_tokens',
+                'gen_ai.usage.output_tokens'
+            ] AS BIGINT[]
+        ) AS tokens,
         CASE
             WHEN span.name LIKE 'gym.model.%' THEN 1
             WHEN span.kind = 'CLIENT' THEN 2
@@ -105,10 +111,9 @@ usage AS (
     SELECT
         run_id,
         rollout_id,
-        sum((attributes->>'gen_ai.usage.input_tokens')::BIGINT)::BIGINT AS input_tokens,
-        sum((attributes->>'gen_ai.usage.cache_read.input_tokens')::BIGINT)::BIGINT
-            AS cached_input_tokens,
-        sum((attributes->>'gen_ai.usage.output_tokens')::BIGINT)::BIGINT AS output_tokens
+        sum(tokens[1])::BIGINT AS input_tokens,
+        sum(tokens[2])::BIGINT AS cached_input_tokens,
+        sum(tokens[3])::BIGINT AS output_tokens
     FROM (
         FROM token_span
         QUALIFY rank = min(rank) OVER (PARTITION BY run_id, rollout_id)
@@ -189,6 +194,8 @@ SELECT
     coalesce(calls.tool_calls, 0) AS tool_calls,
     coalesce(calls.failed_calls, 0) AS failed_calls,
     coalesce(retries.retries, 0) AS retries,
+    rollout.trace_count,
+    rollout.span_count,
     rollout.error_count,
     rollout.open_count,
     coalesce(calls.model_sum_ns, 0) AS model_sum_ns,

@@ -20,7 +20,10 @@ known AS MATERIALIZED (
         CASE
             WHEN span.kind = 'CLIENT'
                 AND contains(span.attributes::VARCHAR, '"http.request.resend_count"')
-                THEN coalesce((span.attributes->>'http.request.resend_count')::BIGINT, 0)
+                THEN coalesce(
+                    TRY_CAST(span.attributes->>'http.request.resend_count' AS BIGINT),
+                    0
+                )
             ELSE 0
         END AS resends,
         _work_of(

@@ -2,20 +2,24 @@
 --
 -- A record speaks of the time up to it. The one that is written at the end of a stall comes late, by
 -- as much as its watcher slept: where one was written meanwhile, that one says when the stall began.
--- Loops of one process that stall together are one row. `culprits` are the spans that the loops were
--- in, trace id and span id in one text.
+-- Loops of one process that stall together are one row. `culprits` are the spans (their rowids) that the
+-- loops were in.
 CREATE VIEW _stalls AS
 WITH
 record AS MATERIALIZED (
     SELECT
-        instance,
-        time_unix_nano AS time,
-        (attributes->>'gymlog.event_loop.stall_ms')::BIGINT * 1000000 AS stall_ns,
-        coalesce((attributes->>'gymlog.event_loop.is_stalled')::BOOLEAN, FALSE) AS is_stalled,
-        trace_id || span_id AS culprit
-    FROM log_records
-    WHERE contains(attributes::VARCHAR, '"gymlog.event_loop.stall_ms"')
-        AND time_unix_nano IS NOT NULL
+        log.instance,
+        log.time_unix_nano AS time,
+        TRY_CAST(log.attributes->>'gymlog.event_loop.stall_ms' AS BIGINT) * 1000000 AS stall_ns,
+        coalesce(
+            TRY_CAST(log.attributes->>'gymlog.event_loop.is_stalled' AS BOOLEAN),
+            FALSE
+        ) AS is_stalled,
+        span.rowid AS culprit
+    FROM log_records AS log
+    LEFT JOIN spans AS span USING (trace_id, span_id)
+    WHERE contains(log.attributes::VARCHAR, '"gymlog.event_loop.stall_ms"')
+        AND log.time_unix_nano IS NOT NULL
 ),
 stall AS (
     SELECT
@@ -75,7 +79,7 @@ SELECT
     number,
     min(start_time) AS start_time_unix_nano,
     max(end_time) AS end_time_unix_nano,
-    list(DISTINCT culprit) AS culprits
+    list(DISTINCT culprit) FILTER (culprit IS NOT NULL) AS culprits
 FROM grouped
 GROUP BY instance, number;
 

@@ -21,12 +21,8 @@ END;
 
 COMMENT ON MACRO _path_of_request IS 'The path that a request asked for, from the span''s name or its attributes; empty without one.';
 
--- What a server does, by its type or, where it has none, by a word in its name; null when neither
--- says.
-CREATE MACRO _work_of_server(server_type, service_name) AS CASE
-    WHEN server_type = 'responses_api_models' THEN 'model'
-    WHEN server_type = 'resources_servers' THEN 'tool'
-    WHEN server_type IS NOT NULL THEN 'agent'
+-- What a server without a type does, by a word in its name; null when none is in it.
+CREATE MACRO _work_of_service(service_name) AS CASE
     WHEN regexp_matches(service_name, 'sandbox', 'i') THEN 'sandbox'
     WHEN regexp_matches(service_name, 'verif|judge|reward', 'i') THEN 'verify'
     WHEN regexp_matches(service_name, 'agent|environment|driver|orchestrator', 'i') THEN 'agent'
@@ -34,26 +30,30 @@ CREATE MACRO _work_of_server(server_type, service_name) AS CASE
     WHEN regexp_matches(service_name, 'tool|resources', 'i') THEN 'tool'
 END;
 
-COMMENT ON MACRO _work_of_server IS 'What a server does, by its type or by a word in its name; null when neither says.';
+COMMENT ON MACRO _work_of_service IS 'What a server without a type does, by a word in its name; null when none is in it.';
 
 -- What an operation of OpenTelemetry's GenAI conventions, or a kind of span of OpenInference, is.
-CREATE MACRO _work_of_operation(attributes) AS CASE coalesce(
-    attributes->>'gen_ai.operation.name',
-    attributes->>'openinference.span.kind'
-)
-    WHEN 'chat' THEN 'model'
-    WHEN 'text_completion' THEN 'model'
-    WHEN 'generate_content' THEN 'model'
-    WHEN 'embeddings' THEN 'model'
-    WHEN 'LLM' THEN 'model'
-    WHEN 'EMBEDDING' THEN 'model'
-    WHEN 'execute_tool' THEN 'tool'
-    WHEN 'TOOL' THEN 'tool'
-    WHEN 'RETRIEVER' THEN 'tool'
-    WHEN 'EVALUATOR' THEN 'verify'
-    WHEN 'invoke_agent' THEN 'agent'
-    WHEN 'create_agent' THEN 'agent'
-    WHEN 'AGENT' THEN 'agent'
+-- To look for the words first is many times cheaper than to read the JSON of every span.
+CREATE MACRO _work_of_operation(attributes) AS CASE
+    WHEN contains(attributes::VARCHAR, '"gen_ai.operation.name"')
+        THEN CASE attributes->>'gen_ai.operation.name'
+            WHEN 'chat' THEN 'model'
+            WHEN 'text_completion' THEN 'model'
+            WHEN 'generate_content' THEN 'model'
+            WHEN 'embeddings' THEN 'model'
+            WHEN 'execute_tool' THEN 'tool'
+            WHEN 'invoke_agent' THEN 'agent'
+            WHEN 'create_agent' THEN 'agent'
+        END
+    WHEN contains(attributes::VARCHAR, '"openinference.span.kind"')
+        THEN CASE attributes->>'openinference.span.kind'
+            WHEN 'LLM' THEN 'model'
+            WHEN 'EMBEDDING' THEN 'model'
+            WHEN 'TOOL' THEN 'tool'
+            WHEN 'RETRIEVER' THEN 'tool'
+            WHEN 'EVALUATOR' THEN 'verify'
+            WHEN 'AGENT' THEN 'agent'
+        END
 END;
 
 COMMENT ON MACRO _work_of_operation IS 'What an operation of the GenAI conventions, or a kind of span of OpenInference, is.';
@@ -70,17 +70,16 @@ CREATE MACRO _work_of(name, kind, server_type, service_name, attributes, is_root
         THEN 'verify'
     WHEN server_type = 'resources_servers' THEN 'tool'
     WHEN kind IN ('SERVER', 'CONSUMER') AND server_type IS NOT NULL THEN 'agent'
-    WHEN (
-            contains(attributes::VARCHAR, '"gen_ai.operation.name"')
-            OR contains(attributes::VARCHAR, '"openinference.span.kind"')
-        )
-        AND _work_of_operation(attributes) IS NOT NULL
-        THEN _work_of_operation(attributes)
-    WHEN kind IN ('SERVER', 'CONSUMER') THEN coalesce(
-        _work_of_server(server_type, service_name),
-        CASE WHEN is_root THEN 'agent' ELSE 'unaccounted' END
+    ELSE coalesce(
+        _work_of_operation(attributes),
+        CASE
+            WHEN kind IN ('SERVER', 'CONSUMER') THEN _work_of_service(service_name)
+        END,
+        CASE
+            WHEN is_root THEN 'agent'
+            WHEN kind IN ('SERVER', 'CONSUMER') THEN 'unaccounted'
+        END
     )
-    WHEN is_root THEN 'agent'
 END;
 
 COMMENT ON MACRO _work_of IS 'What kind of work a span says that it is; null when it says nothing, and is part of what its parent is.';

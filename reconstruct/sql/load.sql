@@ -46,8 +46,11 @@
 .read _span_works.sql
 .read _stalls.sql
 .read rollout_calls.sql
-.read rollout_sections.sql
+.read _rollout_work.sql
+.read rollout_work.sql
 .read _rollout_shares.sql
+.read _duration_words.sql
+.read rollout_shares.sql
 .read metric_points.sql
 .read processes.sql
 .read line_classes.sql

@@ -33,8 +33,7 @@ SELECT
     span.start_time_unix_nano,
     member.seen_until_unix_nano AS end_time_unix_nano,
     member.seen_until_unix_nano - span.start_time_unix_nano AS duration_ns,
-    span.status_code IS NOT DISTINCT FROM 'ERROR' AS has_failed,
-    call.node
+    span.status_code IS NOT DISTINCT FROM 'ERROR' AS has_failed
 FROM call
 JOIN spans AS span ON span.rowid = call.node
 JOIN spans AS half ON half.rowid = call.half
@@ -52,4 +51,3 @@ COMMENT ON COLUMN rollout_calls.start_time_unix_nano IS 'Start, ns since 1970.';
 COMMENT ON COLUMN rollout_calls.end_time_unix_nano IS 'End, ns since 1970; of an unfinished call as far as it was seen.';
 COMMENT ON COLUMN rollout_calls.duration_ns IS 'End less start, ns.';
 COMMENT ON COLUMN rollout_calls.has_failed IS 'Whether its status is ERROR.';
-COMMENT ON COLUMN rollout_calls.node IS 'rowid of the span in spans.';

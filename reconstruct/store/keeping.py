@@ -17,7 +17,16 @@ from reconstruct.store import building
 
 __all__ = ["KEPT", "is_worth_it", "keep"]
 
-KEPT: Final = ("_self_times", "_blames", "_rollout_sections", "service_edges", "findings")
+KEPT: Final = (
+    "_self_times",
+    "_blames",
+    "_rollout_sections",
+    "_span_works",
+    "_rollout_work",
+    "rollout_shares",
+    "service_edges",
+    "findings",
+)
 """In this order: later ones read earlier ones."""
 _WORTH_SPANS: Final = 50_000
 """Of fewer spans they are computed in no time."""

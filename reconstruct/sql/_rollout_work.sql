@@ -1,13 +1,13 @@
--- One row is a stretch of a rollout's wall time and what it was spent on. The stretches of a rollout
--- lie end to end, from its start to its end.
+-- One row is a stretch of a rollout's wall time, the span that the rollout waited for then (node: its
+-- rowid in spans), and what the time was spent on. The stretches of a rollout lie end to end.
 --
--- They are the sections of its critical path, each of the kind of work that its span is (_work_of),
--- and cut where what counts more begins or ends, the first of:
+-- They are the sections of its critical path, each of the kind of work that its span's own time is
+-- (_span_works), and cut where what counts more begins or ends, the first of:
 --   event_loop_lag   its process's event loop was stalled by another span's work
 --   retry            a try of a call, and the pause after it, when the call was tried again
 --   model, tool …    a call off the path was under way while the rollout's own work went on: calls
 --                    that overlap count once
-CREATE VIEW rollout_sections AS
+CREATE VIEW _rollout_work AS
 WITH
 work AS MATERIALIZED (
     FROM _span_works
@@ -16,21 +16,17 @@ section AS MATERIALIZED (
     SELECT
         path.run_id,
         path.rollout_id,
-        path.trace_id,
-        path.span_id,
-        path.occurrence,
         path.node,
-        path.assumed,
+        path.is_assumed,
         work.instance,
-        path.start_time_unix_nano AS start_time,
-        path.end_time_unix_nano AS end_time,
+        path.start_time,
+        path.end_time,
         coalesce(work.own_work, 'unaccounted') AS own_work,
         CASE WHEN work.is_resent_unseen THEN 'retry' ELSE 'queue' END AS before_answer,
         work.first_half_unix_nano AS first_half,
         work.last_half_unix_nano AS last_half
-    FROM rollout_path AS path
+    FROM _rollout_sections AS path
     LEFT JOIN work USING (node)
-    WHERE path.end_time_unix_nano > path.start_time_unix_nano
 ),
 -- A call's own time is cut where its first half begins.
 half AS MATERIALIZED (
@@ -71,10 +67,13 @@ overlay AS MATERIALIZED (
             call_node AS node,
             any_value(call_work) AS kind
         FROM work
-        WHERE call_node IS NOT NULL
+        WHERE call_node NOT IN (
+            SELECT node
+            FROM section
+            WHERE node IS NOT NULL
+        )
         GROUP BY call_node
     ) AS call
-    ANTI JOIN section USING (node)
     JOIN _rollout_spans AS member USING (node)
     WHERE member.seen_until_unix_nano > member.start_time_unix_nano
 ),
@@ -129,11 +128,8 @@ piece AS MATERIALIZED (
     SELECT
         half.run_id,
         half.rollout_id,
-        half.trace_id,
-        half.span_id,
-        half.occurrence,
         half.node,
-        half.assumed,
+        half.is_assumed,
         half.instance,
         time AS start_time,
         least(coalesce(next_time, half.end_time), half.end_time) AS end_time,
@@ -175,7 +171,7 @@ stalled AS MATERIALIZED (
     JOIN stall
         ON stall.instance = piece.instance
         AND stall.number = piece.stall_number
-    WHERE NOT list_contains(stall.culprits, piece.trace_id || piece.span_id)
+    WHERE NOT coalesce(list_contains(stall.culprits, piece.node), FALSE)
 ),
 stretch AS (
     SELECT piece.*
@@ -202,27 +198,12 @@ stretch AS (
 SELECT
     run_id,
     rollout_id,
-    trace_id,
-    span_id,
-    occurrence,
-    start_time AS start_time_unix_nano,
-    end_time AS end_time_unix_nano,
-    end_time - start_time AS duration_ns,
+    node,
+    start_time,
+    end_time,
     spent_on,
-    assumed,
-    node
+    is_assumed
 FROM stretch
 WHERE end_time > start_time;
 
-COMMENT ON VIEW rollout_sections IS 'One row is a stretch of a rollout''s wall time and what it was spent on. The stretches of a rollout lie end to end, from its start to its end.';
-COMMENT ON COLUMN rollout_sections.run_id IS 'nemo.run.id; rollout ids repeat from run to run.';
-COMMENT ON COLUMN rollout_sections.rollout_id IS 'nemo.gym.rollout.id.';
-COMMENT ON COLUMN rollout_sections.trace_id IS '32 lower-case hex digits; null where no span of the rollout was under way.';
-COMMENT ON COLUMN rollout_sections.span_id IS 'The span on the critical path, 16 lower-case hex digits; null like trace_id.';
-COMMENT ON COLUMN rollout_sections.occurrence IS 'occurrence of that span in spans.';
-COMMENT ON COLUMN rollout_sections.start_time_unix_nano IS 'Start, ns since 1970.';
-COMMENT ON COLUMN rollout_sections.end_time_unix_nano IS 'End, ns since 1970.';
-COMMENT ON COLUMN rollout_sections.duration_ns IS 'End less start, ns.';
-COMMENT ON COLUMN rollout_sections.spent_on IS 'model, tool, verify, sandbox, agent, queue, client_overhead, event_loop_lag, retry or unaccounted; rollout_shares says what each is.';
-COMMENT ON COLUMN rollout_sections.assumed IS 'As in rollout_path.';
-COMMENT ON COLUMN rollout_sections.node IS 'rowid of the span in spans.';
+COMMENT ON VIEW _rollout_work IS 'One row is a stretch of a rollout''s wall time, the span that the rollout waited for then (node: its rowid in spans), and what the time was spent on.';
