@@ -65,7 +65,7 @@ overlay AS MATERIALIZED (
     FROM (
         SELECT
             call_node AS node,
-            any_value(call_work) AS kind
+            min(call_work) AS kind
         FROM work
         WHERE call_node NOT IN (
             SELECT node

@@ -35,7 +35,7 @@ known AS MATERIALIZED (
             edge.parent IS NULL
         ) AS mark,
         coalesce(
-            mark <> 'agent' AND (
+            mark NOT IN ('agent', 'unaccounted') AND (
                 mark = 'sandbox'
                 OR span.kind = 'SERVER'
                 OR span.server_type IN ('responses_api_models', 'resources_servers')

@@ -48,7 +48,6 @@
 .read rollout_calls.sql
 .read _rollout_work.sql
 .read rollout_work.sql
-.read _rollout_shares.sql
 .read _duration_words.sql
 .read rollout_shares.sql
 .read metric_points.sql

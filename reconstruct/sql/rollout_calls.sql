@@ -6,7 +6,7 @@ call AS (
     SELECT
         call_node AS node,
         min((span.start_time_unix_nano, span.span_id, work.node))[3] AS half,
-        any_value(work.call_work) AS kind
+        min(work.call_work) AS kind
     FROM _span_works AS work
     JOIN spans AS span ON span.rowid = work.node
     WHERE call_node IS NOT NULL

@@ -1,12 +1,248 @@
 -- One row is a rollout: what its wall time was spent on, and on what more than the median rollout of
 -- its run.
 --
--- What is named as a reason is at least a twentieth of the median rollout's duration; the three
--- largest are.
+-- What is named as a reason is more than a twentieth of the median rollout's duration; the three
+-- largest are named.
 CREATE VIEW rollout_shares AS
 WITH
+spent AS (
+    SELECT
+        run_id,
+        rollout_id,
+        sum(end_time - start_time) FILTER (spent_on = 'model')::BIGINT AS model_ns,
+        sum(end_time - start_time) FILTER (spent_on = 'tool')::BIGINT AS tool_ns,
+        sum(end_time - start_time) FILTER (spent_on = 'verify')::BIGINT AS verify_ns,
+        sum(end_time - start_time) FILTER (spent_on = 'sandbox')::BIGINT AS sandbox_ns,
+        sum(end_time - start_time) FILTER (spent_on = 'agent')::BIGINT AS agent_ns,
+        sum(end_time - start_time) FILTER (spent_on = 'queue')::BIGINT AS queue_ns,
+        sum(end_time - start_time) FILTER (spent_on = 'client_overhead')::BIGINT AS client_overhead_ns,
+        sum(end_time - start_time) FILTER (spent_on = 'event_loop_lag')::BIGINT AS event_loop_lag_ns,
+        sum(end_time - start_time) FILTER (spent_on = 'retry')::BIGINT AS retry_ns,
+        sum(end_time - start_time) FILTER (spent_on = 'unaccounted')::BIGINT AS unaccounted_ns
+    FROM _rollout_work
+    GROUP BY run_id, rollout_id
+),
+placed_call AS (
+    SELECT
+        run_id,
+        rollout_id,
+        kind,
+        callee,
+        has_failed,
+        start_time_unix_nano AS start_time,
+        end_time_unix_nano AS end_time,
+        duration_ns,
+        max(end_time_unix_nano) OVER (
+            PARTITION BY run_id, rollout_id, kind
+            ORDER BY start_time_unix_nano, end_time_unix_nano
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS covered_until
+    FROM rollout_calls
+),
+calls AS (
+    SELECT
+        run_id,
+        rollout_id,
+        count(*) FILTER (kind = 'model') AS turns,
+        count(*) FILTER (kind = 'tool') AS tool_calls,
+        count(*) FILTER (has_failed) AS failed_calls,
+        sum(duration_ns) FILTER (kind = 'model')::BIGINT AS model_sum_ns,
+        sum(
+            greatest(end_time - greatest(start_time, coalesce(covered_until, start_time)), 0)
+        ) FILTER (kind = 'model')::BIGINT AS model_wall_ns,
+        sum(duration_ns) FILTER (kind = 'tool')::BIGINT AS tool_sum_ns,
+        sum(
+            greatest(end_time - greatest(start_time, coalesce(covered_until, start_time)), 0)
+        ) FILTER (kind = 'tool')::BIGINT AS tool_wall_ns,
+        quantile_disc(duration_ns, 0.5) FILTER (kind = 'model') AS model_call_p50_ns,
+        max(duration_ns) FILTER (kind = 'model') AS model_call_max_ns,
+        max((duration_ns, callee)) FILTER (kind = 'tool' AND callee IS NOT NULL) AS slowest_tool
+    FROM placed_call
+    GROUP BY run_id, rollout_id
+),
+retries AS (
+    SELECT
+        member.run_id,
+        member.rollout_id,
+        sum(work.retries)::BIGINT AS retries
+    FROM _span_works AS work
+    JOIN _rollout_spans AS member USING (node)
+    WHERE work.retries > 0
+    GROUP BY ALL
+),
+capture AS (
+    SELECT
+        run_id,
+        rollout_id,
+        count(*) AS captured_calls,
+        sum(input_tokens)::BIGINT AS input_tokens,
+        sum(cached_input_tokens)::BIGINT AS cached_input_tokens,
+        sum(output_tokens)::BIGINT AS output_tokens,
+        sum(reasoning_tokens)::BIGINT AS reasoning_tokens,
+        quantile_disc(duration_ns, 0.5) AS model_call_p50_ns,
+        max(duration_ns) AS model_call_max_ns,
+        quantile_disc(time_to_first_token_ns, 0.5) AS time_to_first_token_p50_ns
+    FROM model_calls
+    GROUP BY run_id, rollout_id
+),
+-- One call may have tokens on several spans: those that the model server wrote count, else those of
+-- clients.
+token_span AS (
+    SELECT
+        member.run_id,
+        member.rollout_id,
+        TRY_CAST(
+            span.attributes->>[
+                'gen_ai.usage.input_tokens',
+                'gen_ai.usage.cache_read.input_tokens',
+                'gen_ai.usage.output_tokens'
+            ] AS BIGINT[]
+        ) AS tokens,
+        CASE
+            WHEN span.name LIKE 'gym.model.%' THEN 1
+            WHEN span.kind = 'CLIENT' THEN 2
+            ELSE 3
+        END AS rank
+    FROM spans AS span
+    JOIN _rollout_spans AS member ON member.node = span.rowid
+    WHERE contains(span.attributes::VARCHAR, '"gen_ai.usage.')
+        AND (
+            span.name LIKE 'gym.model.%'
+            OR _work_of_operation(span.attributes) = 'model'
+        )
+),
+usage AS (
+    SELECT
+        run_id,
+        rollout_id,
+        sum(tokens[1])::BIGINT AS input_tokens,
+        sum(tokens[2])::BIGINT AS cached_input_tokens,
+        sum(tokens[3])::BIGINT AS output_tokens
+    FROM (
+        FROM token_span
+        QUALIFY rank = min(rank) OVER (PARTITION BY run_id, rollout_id)
+    )
+    GROUP BY run_id, rollout_id
+),
+server AS (
+    SELECT
+        member.run_id,
+        member.rollout_id,
+        CASE
+            WHEN min(span.server_name) FILTER (span.server_type = 'responses_api_agents')
+                = max(span.server_name) FILTER (span.server_type = 'responses_api_agents')
+            THEN min(span.server_name) FILTER (span.server_type = 'responses_api_agents')
+        END AS agent_name,
+        CASE
+            WHEN min(span.server_name) FILTER (span.server_type = 'resources_servers')
+                = max(span.server_name) FILTER (span.server_type = 'resources_servers')
+            THEN min(span.server_name) FILTER (span.server_type = 'resources_servers')
+        END AS resources_name
+    FROM _rollout_spans AS member
+    JOIN spans AS span ON span.rowid = member.node
+    GROUP BY ALL
+),
+broken AS (
+    SELECT
+        member.run_id,
+        member.rollout_id,
+        min((
+            member.start_time_unix_nano,
+            -member.seen_until_unix_nano,
+            member.span_id,
+            span.occurrence,
+            member.state <> 'finished'
+        ))[5] AS is_unfinished,
+        min((
+            member.start_time_unix_nano,
+            -member.seen_until_unix_nano,
+            member.span_id,
+            span.occurrence,
+            member.status_code
+        ))[5] = 'ERROR' OR bool_or(span.name = 'gym.rollout' AND span.status_code = 'ERROR')
+            AS has_failed
+    FROM _rollout_spans AS member
+    JOIN spans AS span ON span.rowid = member.node
+    JOIN _rollout_traces AS part
+        ON part.run_id IS NOT DISTINCT FROM member.run_id
+        AND part.rollout_id = member.rollout_id
+        AND (part.error_count > 0 OR part.open_count > 0)
+    GROUP BY ALL
+),
 share AS MATERIALIZED (
-    FROM _rollout_shares
+    SELECT
+        rollout.run_id,
+        rollout.rollout_id,
+        coalesce(nullif(regexp_extract(rollout.rollout_id, '-a([0-9]{1,9})$', 1), '')::BIGINT, 0)
+            AS attempt,
+        CASE
+            WHEN broken.is_unfinished THEN 'unfinished'
+            WHEN broken.has_failed THEN 'failure'
+            ELSE 'success'
+        END AS outcome,
+        server.agent_name,
+        server.resources_name,
+        rollout.start_time_unix_nano,
+        rollout.end_time_unix_nano,
+        rollout.duration_ns,
+        coalesce(spent.model_ns, 0) AS model_ns,
+        coalesce(spent.tool_ns, 0) AS tool_ns,
+        coalesce(spent.verify_ns, 0) AS verify_ns,
+        coalesce(spent.sandbox_ns, 0) AS sandbox_ns,
+        coalesce(spent.agent_ns, 0) AS agent_ns,
+        coalesce(spent.queue_ns, 0) AS queue_ns,
+        coalesce(spent.client_overhead_ns, 0) AS client_overhead_ns,
+        coalesce(spent.event_loop_lag_ns, 0) AS event_loop_lag_ns,
+        coalesce(spent.retry_ns, 0) AS retry_ns,
+        coalesce(spent.unaccounted_ns, 0) AS unaccounted_ns,
+        coalesce(calls.turns, 0) AS turns,
+        coalesce(calls.tool_calls, 0) AS tool_calls,
+        coalesce(calls.failed_calls, 0) AS failed_calls,
+        coalesce(retries.retries, 0) AS retries,
+        rollout.trace_count,
+        rollout.span_count,
+        rollout.error_count,
+        rollout.open_count,
+        coalesce(calls.model_sum_ns, 0) AS model_sum_ns,
+        coalesce(calls.model_wall_ns, 0) AS model_wall_ns,
+        coalesce(calls.tool_sum_ns, 0) AS tool_sum_ns,
+        coalesce(calls.tool_wall_ns, 0) AS tool_wall_ns,
+        calls.slowest_tool[2] AS slowest_tool,
+        coalesce(capture.model_call_p50_ns, calls.model_call_p50_ns) AS model_call_p50_ns,
+        coalesce(capture.model_call_max_ns, calls.model_call_max_ns) AS model_call_max_ns,
+        capture.time_to_first_token_p50_ns,
+        coalesce(capture.captured_calls, 0) AS captured_calls,
+        CASE WHEN capture.captured_calls > 0 THEN capture.input_tokens ELSE usage.input_tokens END
+            AS input_tokens,
+        CASE
+            WHEN capture.captured_calls > 0 THEN capture.cached_input_tokens
+            ELSE usage.cached_input_tokens
+        END AS cached_input_tokens,
+        CASE WHEN capture.captured_calls > 0 THEN capture.output_tokens ELSE usage.output_tokens END
+            AS output_tokens,
+        capture.reasoning_tokens
+    FROM rollouts AS rollout
+    LEFT JOIN spent
+        ON spent.run_id IS NOT DISTINCT FROM rollout.run_id
+        AND spent.rollout_id = rollout.rollout_id
+    LEFT JOIN calls
+        ON calls.run_id IS NOT DISTINCT FROM rollout.run_id
+        AND calls.rollout_id = rollout.rollout_id
+    LEFT JOIN retries
+        ON retries.run_id IS NOT DISTINCT FROM rollout.run_id
+        AND retries.rollout_id = rollout.rollout_id
+    LEFT JOIN capture
+        ON capture.run_id IS NOT DISTINCT FROM rollout.run_id
+        AND capture.rollout_id = rollout.rollout_id
+    LEFT JOIN usage
+        ON usage.run_id IS NOT DISTINCT FROM rollout.run_id
+        AND usage.rollout_id = rollout.rollout_id
+    LEFT JOIN server
+        ON server.run_id IS NOT DISTINCT FROM rollout.run_id
+        AND server.rollout_id = rollout.rollout_id
+    LEFT JOIN broken
+        ON broken.run_id IS NOT DISTINCT FROM rollout.run_id
+        AND broken.rollout_id = rollout.rollout_id
 ),
 median AS (
     SELECT
@@ -33,16 +269,59 @@ reason AS (
         share.rollout_id,
         median.duration_ns // 20 AS least_ns,
         unnest([
-            {what: 'model', excess_ns: share.model_ns - median.model_ns, note: _more_of(share.turns - median.turns, 'turn', 'turns')},
-            {what: 'tool' || coalesce(' ' || share.slowest_tool, ''), excess_ns: share.tool_ns - median.tool_ns, note: _more_of(share.tool_calls - median.tool_calls, 'call', 'calls')},
-            {what: 'verify', excess_ns: share.verify_ns - median.verify_ns, note: ''},
-            {what: 'sandbox', excess_ns: share.sandbox_ns - median.sandbox_ns, note: ''},
-            {what: 'own work', excess_ns: share.agent_ns - median.agent_ns, note: ''},
-            {what: 'queue', excess_ns: share.queue_ns - median.queue_ns, note: ''},
-            {what: 'client overhead', excess_ns: share.client_overhead_ns - median.client_overhead_ns, note: ''},
-            {what: 'event loop lag', excess_ns: share.event_loop_lag_ns - median.event_loop_lag_ns, note: ''},
-            {what: CASE WHEN share.retries = 1 THEN '1 retry' ELSE share.retries || ' retries' END, excess_ns: share.retry_ns - median.retry_ns, note: ''},
-            {what: 'unaccounted', excess_ns: share.unaccounted_ns - median.unaccounted_ns, note: ''}
+            {
+                what: 'model',
+                excess_ns: share.model_ns - median.model_ns,
+                note: _more_of(share.turns - median.turns, 'turn', 'turns')
+            },
+            {
+                what: 'tool' || coalesce(' ' || share.slowest_tool, ''),
+                excess_ns: share.tool_ns - median.tool_ns,
+                note: _more_of(share.tool_calls - median.tool_calls, 'call', 'calls')
+            },
+            {
+                what: 'verify',
+                excess_ns: share.verify_ns - median.verify_ns,
+                note: ''
+            },
+            {
+                what: 'sandbox',
+                excess_ns: share.sandbox_ns - median.sandbox_ns,
+                note: ''
+            },
+            {
+                what: 'own work',
+                excess_ns: share.agent_ns - median.agent_ns,
+                note: ''
+            },
+            {
+                what: 'queue',
+                excess_ns: share.queue_ns - median.queue_ns,
+                note: ''
+            },
+            {
+                what: 'client overhead',
+                excess_ns: share.client_overhead_ns - median.client_overhead_ns,
+                note: ''
+            },
+            {
+                what: 'event loop lag',
+                excess_ns: share.event_loop_lag_ns - median.event_loop_lag_ns,
+                note: ''
+            },
+            {
+                what: CASE
+                    WHEN share.retries = 1 THEN '1 retry'
+                    ELSE share.retries || ' retries'
+                END,
+                excess_ns: share.retry_ns - median.retry_ns,
+                note: ''
+            },
+            {
+                what: 'unaccounted',
+                excess_ns: share.unaccounted_ns - median.unaccounted_ns,
+                note: ''
+            }
         ]) AS more
     FROM share
     JOIN median ON median.run_id IS NOT DISTINCT FROM share.run_id
@@ -154,4 +433,4 @@ COMMENT ON COLUMN rollout_shares.input_tokens IS 'Tokens of all prompts: as capt
 COMMENT ON COLUMN rollout_shares.cached_input_tokens IS 'Those of them that came from a cache, from the same source.';
 COMMENT ON COLUMN rollout_shares.output_tokens IS 'Tokens of all answers, from the same source.';
 COMMENT ON COLUMN rollout_shares.reasoning_tokens IS 'Those of them that were reasoning; null without captures.';
-COMMENT ON COLUMN rollout_shares.why IS 'What it spent more on than the median rollout of its run, up to three kinds of at least 5 % of that one''s duration; null when there is none.';
+COMMENT ON COLUMN rollout_shares.why IS 'What it spent more on than the median rollout of its run, up to three kinds, each by more than 5 % of that one''s duration; null when there is none.';

@@ -96,6 +96,7 @@ class LogBuilder:
         instance: str | None = None,
         run: str = "run-1",
         pid: int = 7,
+        server_type: str = "resources_servers",
         dropped: int = 0,
         file: str | None = None,
     ) -> dict[str, Any]:
@@ -112,7 +113,7 @@ class LogBuilder:
                 "host.name": "node-1",
                 "nemo.run.id": run,
                 "nemo.gym.server.name": service,
-                "nemo.gym.server.type": "resources_servers",
+                "nemo.gym.server.type": server_type,
             },
         }
         return self._record("process", service, instance, body, file)
