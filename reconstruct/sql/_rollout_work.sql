@@ -22,23 +22,23 @@ section AS MATERIALIZED (
         path.start_time,
         path.end_time,
         coalesce(work.own_work, 'unaccounted') AS own_work,
-        CASE WHEN work.is_resent_unseen THEN 'retry' ELSE 'queue' END AS before_answer,
+        CASE WHEN work.is_tried_before THEN 'retry' ELSE 'queue' END AS before_half,
         work.first_half_unix_nano AS first_half,
-        work.last_half_unix_nano AS last_half
+        work.tried_until_unix_nano AS tried_until
     FROM _rollout_sections AS path
     LEFT JOIN work USING (node)
 ),
 -- A call's own time is cut where its first half begins.
 half AS MATERIALIZED (
     SELECT
-        * EXCLUDE (end_time, own_work, before_answer, first_half, last_half),
+        * EXCLUDE (end_time, own_work, before_half, first_half, tried_until),
         CASE WHEN start_time < first_half THEN least(end_time, first_half) ELSE end_time END
             AS end_time,
-        CASE WHEN start_time < first_half THEN before_answer ELSE own_work END AS spent_on
+        CASE WHEN start_time < first_half THEN before_half ELSE own_work END AS spent_on
     FROM section
     UNION ALL BY NAME
     SELECT
-        * EXCLUDE (start_time, own_work, before_answer, first_half, last_half),
+        * EXCLUDE (start_time, own_work, before_half, first_half, tried_until),
         first_half AS start_time,
         own_work AS spent_on
     FROM section
@@ -51,9 +51,9 @@ overlay AS MATERIALIZED (
         'retry' AS kind,
         node,
         first_half AS start_time,
-        last_half AS end_time
+        tried_until AS end_time
     FROM section
-    WHERE last_half > first_half
+    WHERE tried_until > first_half
     UNION ALL
     SELECT
         member.run_id,

@@ -5,8 +5,9 @@
 -- or verifications does itself: the calls that it makes are its own work.
 --
 -- Any other CLIENT span with the server's half of the call below it has own time of three kinds:
--- until the first half begins, from there to the last half when a try before it failed, and the
--- rest. Without that half the callee is told by the address.
+-- until the first half begins, the tries that failed from there on, and the rest. Tries that no
+-- server saw came before the first half, or after the last one when that failed. Without any half
+-- the callee is told by the address.
 CREATE VIEW _span_works AS
 WITH RECURSIVE
 known AS MATERIALIZED (
@@ -16,6 +17,7 @@ known AS MATERIALIZED (
         span.kind,
         span.instance,
         span.start_time_unix_nano AS start_time,
+        coalesce(span.end_time_unix_nano, span.start_time_unix_nano + span.open_ns) AS end_time,
         span.status_code IS NOT DISTINCT FROM 'ERROR' OR span.state <> 'finished' AS has_failed,
         CASE
             WHEN span.kind = 'CLIENT'
@@ -74,6 +76,7 @@ worked AS MATERIALIZED (
         known.kind,
         known.instance,
         known.start_time,
+        known.end_time,
         known.has_failed,
         known.resends,
         coalesce(climb.work, 'agent') AS work,
@@ -87,8 +90,8 @@ call AS (
         count(*) AS attempts,
         min(server.start_time) AS first_time,
         max(server.start_time) AS last_time,
-        count(*) FILTER (server.has_failed)
-            > arg_max(server.has_failed, (server.start_time, server.node))::BIGINT AS has_failed_try
+        count(*) FILTER (server.has_failed) AS failed_halves,
+        max((server.start_time, server.has_failed))[2] AS has_last_failed
     FROM worked AS client
     JOIN worked AS server ON server.parent = client.node
     WHERE client.kind = 'CLIENT'
@@ -120,12 +123,18 @@ SELECT
         ELSE coalesce(lone_call.callee_work, worked.work)
     END AS own_work,
     call.first_time AS first_half_unix_nano,
-    CASE WHEN call.has_failed_try OR worked.resends > 0 THEN call.last_time END
-        AS last_half_unix_nano,
-    worked.resends >= call.attempts AS is_resent_unseen,
+    CASE
+        WHEN worked.resends >= call.attempts AND call.has_last_failed THEN worked.end_time
+        WHEN worked.resends > 0 OR call.failed_halves > call.has_last_failed::BIGINT
+            THEN call.last_time
+    END AS tried_until_unix_nano,
+    worked.resends >= call.attempts AND NOT call.has_last_failed AS is_tried_before,
     greatest(
         worked.resends,
-        CASE WHEN call.has_failed_try THEN call.attempts - 1 ELSE 0 END
+        CASE
+            WHEN call.failed_halves > call.has_last_failed::BIGINT THEN call.attempts - 1
+            ELSE 0
+        END
     ) AS retries,
     coalesce(lone_call.callee_work, worked.work) AS call_work,
     CASE
@@ -140,4 +149,4 @@ LEFT JOIN call USING (node)
 LEFT JOIN lone_call USING (node)
 LEFT JOIN worked AS above ON above.node = worked.parent;
 
-COMMENT ON VIEW _span_works IS 'One row is a span (node: its rowid in spans), what kind of work it is, and what its own time is; of a call also when its halves on the other side began, of the outermost span of a kind the call (call_node) that it is or belongs to.';
+COMMENT ON VIEW _span_works IS 'One row is a span (node: its rowid in spans), what kind of work it is, and what its own time is; of a call also when its first half on the other side began and until when it was tried in vain, of the outermost span of a kind the call (call_node) that it is or belongs to.';

@@ -137,6 +137,16 @@ def test_a_try_that_no_server_saw(logs: Any) -> None:
     assert of_one(logs) == {"retry": 80, "model": 5, "client_overhead": 5, "agent": 10}
 
 
+def test_tries_after_the_server_died(logs: Any) -> None:
+    """Its half of the first never ended; all that follows is in vain."""
+    logs.process("started", 0, service="model", server_type="responses_api_models")
+    run(logs)
+    call(logs, "model", 0, 90, attributes={"http.request.resend_count": 2})
+    logs.span("lost", "model", 10, None, service="model", kind="SERVER")
+    logs.process("stopped", 30, service="model", server_type="responses_api_models")
+    assert of_one(logs) == {"queue": 10, "retry": 80, "agent": 10}
+
+
 def test_a_redirect_is_no_retry(logs: Any) -> None:
     """Several halves, none of which failed."""
     run(logs)
