@@ -10,8 +10,7 @@
 --
 -- `scope` is 'trace', or 'rollout' for the spans of a rollout in however many traces (see
 -- _rollout_edges_of). `outliving` says what becomes of spans that end after their parent: 'clip'
--- cuts them, 'follow' gives them to the nearest ancestor that was still there, and lets a root last
--- until all below it has ended. `overlap` is the share of its parent's duration by which a child may
+-- cuts them, 'follow' lets every span last until all below it has ended. `overlap` is the share of its parent's duration by which a child may
 -- run into the next one and still be over before it; it is cut to that one's start.
 --
 -- In a plain tree every span lies within its parent, and no two children overlap: all are waited
@@ -122,63 +121,50 @@ CREATE MACRO _waits_of(ids, scope, outliving, overlap) AS TABLE (
         FROM odd_edge AS edge
         LEFT JOIN run_over USING (node)
     ),
-    -- What lies between a span and its `ancestor` here always ended before the span did.
-    rise AS (
+    stretch AS (
         SELECT
             node,
             parent AS ancestor,
-            end_time,
-            0 AS round,
-            1 AS moving
+            end_time AS last_time,
+            count(parent) OVER () AS climbing
         FROM trimmed
         WHERE outliving = 'follow'
         UNION ALL
         SELECT
-            lower.node,
-            CASE
-                WHEN upper.end_time < lower.end_time THEN coalesce(upper.ancestor, lower.ancestor)
-                ELSE lower.ancestor
-            END,
-            lower.end_time,
-            lower.round + 1,
-            count(*) FILTER (upper.end_time < lower.end_time AND upper.ancestor IS NOT NULL) OVER ()
-        FROM rise AS lower
-        LEFT JOIN rise AS upper ON upper.node = lower.ancestor
-        WHERE lower.moving > 0
-    ),
-    risen AS MATERIALIZED (
-        SELECT
-            node,
-            arg_max(ancestor, round) AS parent
-        FROM rise
-        WHERE ancestor IS NOT NULL
-        GROUP BY node
+            upper.node,
+            higher.ancestor,
+            greatest(upper.last_time, lower.last_time),
+            count(higher.ancestor) OVER ()
+        FROM stretch AS upper
+        LEFT JOIN stretch AS higher ON higher.node = upper.ancestor
+        LEFT JOIN (
+            SELECT
+                ancestor,
+                max(last_time) AS last_time
+            FROM stretch
+            GROUP BY ancestor
+        ) AS lower ON lower.ancestor = upper.node
+        WHERE upper.climbing > 0
     ),
     held AS MATERIALIZED (
         SELECT
             edge.node,
-            coalesce(risen.parent, edge.parent) AS parent,
+            edge.parent,
             edge.start_time,
-            CASE
-                WHEN edge.parent IS NULL THEN greatest(edge.end_time, longest.end_time)
-                ELSE edge.end_time
-            END AS end_time,
+            coalesce(whole.last_time, edge.end_time) AS end_time,
             edge.may_spill,
-            edge.node IN (SELECT node FROM detached)
-                AND (outliving = 'clip' OR (
-                    risen.parent = edge.parent AND edge.end_time <= above.end_time
-                )) AS is_detached
+            edge.node IN (SELECT node FROM detached) AND (
+                outliving = 'clip' OR coalesce(whole.last_time, edge.end_time) <= above.end_time
+            ) AS is_detached
         FROM trimmed AS edge
-        LEFT JOIN risen ON risen.node = edge.node
         LEFT JOIN trimmed AS above ON above.node = edge.parent
         LEFT JOIN (
             SELECT
-                risen.parent AS node,
-                max(edge.end_time) AS end_time
-            FROM risen
-            JOIN trimmed AS edge USING (node)
-            GROUP BY risen.parent
-        ) AS longest ON longest.node = edge.node
+                node,
+                last_time
+            FROM stretch
+            WHERE climbing = 0
+        ) AS whole ON whole.node = edge.node
     ),
     joint AS MATERIALIZED (
         SELECT

@@ -35,6 +35,8 @@
 .read _sections_of.sql
 .read critical_path_of.sql
 .read critical_path.sql
+.read slack_of.sql
+.read slack.sql
 .read _blames.sql
 .read blame.sql
 .read _rollout_sections.sql

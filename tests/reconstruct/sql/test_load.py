@@ -26,6 +26,7 @@ PUBLIC = (
     "blame",
     "critical_path",
     "rollout_path",
+    "slack",
     "service_edges",
     "log_records",
     "metric_points",
@@ -143,6 +144,7 @@ def test_nothing_is_without_words(engine: Engine) -> None:
         "span_tree_of",
         "self_time_of",
         "critical_path_of",
+        "slack_of",
     } == set(PUBLIC)
     for relation in PUBLIC:
         for name, (kind, comment) in columns(engine, relation).items():
