@@ -153,7 +153,9 @@ def show_each(
         places = [_place(stretch, row, names) for stretch in own[:limit]]
         console.lines([(), *console.laid_out(_PLACES, places)])
         if left := len(own) - len(places):
-            console.say(f"… {plural(left, 'shorter stretch', 'shorter stretches')}, in rollout_work")
+            console.say(
+                f"… {plural(left, 'shorter stretch', 'shorter stretches')}, in rollout_work"
+            )
 
 
 _DIVISION: Final = [

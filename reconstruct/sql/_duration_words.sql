@@ -18,16 +18,16 @@ CREATE MACRO _two_units(seconds, large, large_unit, small, small_unit) AS
 
 COMMENT ON MACRO _two_units IS 'Seconds in a larger unit and, where there is a rest, a smaller one.';
 
--- A length of time as it reads in a table: three digits and a fitting unit, as `render.text` writes it.
+-- A length of time as it reads in a table: three digits and a fitting unit, as in `render.text`.
 CREATE MACRO _duration_words(ns) AS CASE
     WHEN ns < 1000 THEN ns || ' ns'
     WHEN ns < 999500 THEN _three_digits(ns / 1e3) || ' µs'
     WHEN ns < 999500000 THEN _three_digits(ns / 1e6) || ' ms'
     WHEN ns < 59950000000 THEN _three_digits(ns / 1e9) || ' s'
-    WHEN ns < 3599500000000 THEN _two_units((round_even(ns / 1e9, 0))::BIGINT, 60, 'min', 1, 's')
+    WHEN ns < 3599500000000 THEN _two_units(round_even(ns / 1e9, 0)::BIGINT, 60, 'min', 1, 's')
     WHEN ns < 86399500000000
-        THEN _two_units((round_even(ns / 1e9, 0))::BIGINT, 3600, 'h', 60, 'min')
-    ELSE _two_units((round_even(ns / 1e9, 0))::BIGINT, 86400, 'd', 3600, 'h')
+        THEN _two_units(round_even(ns / 1e9, 0)::BIGINT, 3600, 'h', 60, 'min')
+    ELSE _two_units(round_even(ns / 1e9, 0)::BIGINT, 86400, 'd', 3600, 'h')
 END;
 
 COMMENT ON MACRO _duration_words IS 'A length of time as it reads in a table: three digits and a fitting unit.';

@@ -23,7 +23,7 @@ known AS MATERIALIZED (
             WHEN span.kind = 'CLIENT'
                 AND contains(span.attributes::VARCHAR, '"http.request.resend_count"')
                 THEN coalesce(
-                    TRY_CAST(span.attributes->>'http.request.resend_count' AS BIGINT),
+                    TRY_CAST(span.attributes->>'http.request.resend_count' AS INTEGER),
                     0
                 )
             ELSE 0

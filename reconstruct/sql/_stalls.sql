@@ -1,16 +1,17 @@
 -- One row is a time in which an event loop of a process did not run, as far as log records say so.
 --
--- A record speaks of the time up to it. The one that is written at the end of a stall comes late, by
--- as much as its watcher slept: where one was written meanwhile, that one says when the stall began.
--- Loops of one process that stall together are one row. `culprits` are the spans (their rowids) that the
--- loops were in.
+-- A record speaks of the time up to it. The one written at the end of a stall comes late, by as much
+-- as the watcher slept; where one was written meanwhile, that one says when the stall began. Loops
+-- of a process that stall together are one row. `culprits` are the spans (their rowids) that the
+-- loops were in: these were at work.
 CREATE VIEW _stalls AS
 WITH
 record AS MATERIALIZED (
     SELECT
         log.instance,
         log.time_unix_nano AS time,
-        TRY_CAST(log.attributes->>'gymlog.event_loop.stall_ms' AS BIGINT) * 1000000 AS stall_ns,
+        TRY_CAST(log.attributes->>'gymlog.event_loop.stall_ms' AS INTEGER) * 1000000::BIGINT
+            AS stall_ns,
         coalesce(
             TRY_CAST(log.attributes->>'gymlog.event_loop.is_stalled' AS BOOLEAN),
             FALSE
@@ -33,7 +34,8 @@ stall AS (
     SELECT
         over.instance,
         CASE
-            WHEN meanwhile.time >= over.time - over.stall_ns THEN meanwhile.time - meanwhile.stall_ns
+            WHEN meanwhile.time >= over.time - over.stall_ns
+                THEN meanwhile.time - meanwhile.stall_ns
             ELSE over.time - over.stall_ns
         END AS start_time,
         CASE

@@ -21,7 +21,7 @@ END;
 
 COMMENT ON MACRO _path_of_request IS 'The path that a request asked for, from the span''s name or its attributes; empty without one.';
 
--- What a server without a type does, by a word in its name; null when none is in it.
+-- What a server of no known type does, by a word in its name; null when none is in it.
 CREATE MACRO _work_of_service(service_name) AS CASE
     WHEN regexp_matches(service_name, 'sandbox', 'i') THEN 'sandbox'
     WHEN regexp_matches(service_name, 'verif|judge|reward', 'i') THEN 'verify'
@@ -30,7 +30,7 @@ CREATE MACRO _work_of_service(service_name) AS CASE
     WHEN regexp_matches(service_name, 'tool|resources', 'i') THEN 'tool'
 END;
 
-COMMENT ON MACRO _work_of_service IS 'What a server without a type does, by a word in its name; null when none is in it.';
+COMMENT ON MACRO _work_of_service IS 'What a server of no known type does, by a word in its name; null when none is in it.';
 
 -- What an operation of OpenTelemetry's GenAI conventions, or a kind of span of OpenInference, is.
 -- To look for the words first is many times cheaper than to read the JSON of every span.
@@ -69,7 +69,14 @@ CREATE MACRO _work_of(name, kind, server_type, service_name, attributes, is_root
         AND _path_of_request(name, attributes) LIKE '%/verify'
         THEN 'verify'
     WHEN server_type = 'resources_servers' THEN 'tool'
-    WHEN kind IN ('SERVER', 'CONSUMER') AND server_type IS NOT NULL THEN 'agent'
+    WHEN kind IN ('SERVER', 'CONSUMER') AND server_type IN (
+            'responses_api_agents',
+            'environment_servers',
+            'driver',
+            'supervisor',
+            'orchestrator'
+        )
+        THEN 'agent'
     ELSE coalesce(
         _work_of_operation(attributes),
         CASE

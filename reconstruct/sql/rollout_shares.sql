@@ -15,8 +15,10 @@ spent AS (
         sum(end_time - start_time) FILTER (spent_on = 'sandbox')::BIGINT AS sandbox_ns,
         sum(end_time - start_time) FILTER (spent_on = 'agent')::BIGINT AS agent_ns,
         sum(end_time - start_time) FILTER (spent_on = 'queue')::BIGINT AS queue_ns,
-        sum(end_time - start_time) FILTER (spent_on = 'client_overhead')::BIGINT AS client_overhead_ns,
-        sum(end_time - start_time) FILTER (spent_on = 'event_loop_lag')::BIGINT AS event_loop_lag_ns,
+        sum(end_time - start_time) FILTER (spent_on = 'client_overhead')::BIGINT
+            AS client_overhead_ns,
+        sum(end_time - start_time) FILTER (spent_on = 'event_loop_lag')::BIGINT
+            AS event_loop_lag_ns,
         sum(end_time - start_time) FILTER (spent_on = 'retry')::BIGINT AS retry_ns,
         sum(end_time - start_time) FILTER (spent_on = 'unaccounted')::BIGINT AS unaccounted_ns
     FROM _rollout_work
@@ -96,7 +98,7 @@ token_span AS (
                 'gen_ai.usage.input_tokens',
                 'gen_ai.usage.cache_read.input_tokens',
                 'gen_ai.usage.output_tokens'
-            ] AS BIGINT[]
+            ] AS INTEGER[]
         ) AS tokens,
         CASE
             WHEN span.name LIKE 'gym.model.%' THEN 1

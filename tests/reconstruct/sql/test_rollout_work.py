@@ -130,7 +130,7 @@ def test_a_try_that_the_client_gave_up(logs: Any) -> None:
 
 
 def test_a_try_that_no_server_saw(logs: Any) -> None:
-    """The wait for the first half was no queue then; nor is all of a call that never got through."""
+    """The wait for the first half was no queue then; a call that never got through is all retry."""
     run(logs)
     call(logs, "model", 0, 60, (50, 55), attributes={"http.request.resend_count": 2})
     call(logs, "gone", 60, 90, attributes={"http.request.resend_count": 3})
@@ -279,9 +279,7 @@ def stall(logs: Any, at: int, length: int, *, is_over: bool, span: dict[str, Any
             "gymlog.event_loop.is_stalled": not is_over,
         },
         **place,
-        "resource": {
-            "attributes": {"service.name": "agent", "service.instance.id": "agent-1"}
-        },
+        "resource": {"attributes": {"service.name": "agent", "service.instance.id": "agent-1"}},
     }
     logs.raw(json.dumps({**record, "seq": len(logs.files["agent.log"])}), "agent.log")
 
@@ -345,7 +343,13 @@ class Work(NamedTuple):
     status: str
 
 
-SERVICES = {"agent": "agent", "model": "model", "tool": "tool", "judge": "verify", "x": "unaccounted"}
+SERVICES = {
+    "agent": "agent",
+    "model": "model",
+    "tool": "tool",
+    "judge": "verify",
+    "x": "unaccounted",
+}
 OWN = ("agent", "unaccounted")
 
 
@@ -428,11 +432,10 @@ class Told:
         for label, work in self.by_label.items():
             if self.is_lone(label):
                 found[label] = "tool"
-            elif self.kind(label) not in OWN and work.parent is not None:
-                if self.kind(work.parent) in OWN:
-                    is_half = self.by_label[work.parent].kind == "CLIENT" and work.kind != "CLIENT"
-                    call = work.parent if is_half else label
-                    found[call] = min(self.kind(label), found.get(call, "verify"))
+            elif work.parent and self.kind(label) not in OWN and self.kind(work.parent) in OWN:
+                is_half = self.by_label[work.parent].kind == "CLIENT" and work.kind != "CLIENT"
+                call = work.parent if is_half else label
+                found[call] = min(self.kind(label), found.get(call, "verify"))
         return found
 
 
