@@ -39,7 +39,9 @@
 .read slack.sql
 .read _blames.sql
 .read blame.sql
+.read _rollout_sections_of.sql
 .read _rollout_sections.sql
+.read rollout_path_of.sql
 .read rollout_path.sql
 .read _peer_address.sql
 .read service_edges.sql

@@ -5,8 +5,9 @@
 -- the path could have been before a sibling would have been waited for in its place, and no more than
 -- what its ancestors have to give. Slack is how much longer a span could have been before it would
 -- have been waited for: until the end of the sibling that was, and as long again as its ancestors
--- could have been. Spans outside their parents are left out.
-CREATE MACRO slack_of(ids) AS TABLE (
+-- could have been. Spans outside their parents are left out. With the `scope` 'rollout' a rollout takes
+-- the place of its root.
+CREATE MACRO slack_of(ids, scope := 'trace') AS TABLE (
     WITH RECURSIVE
     wait AS MATERIALIZED (
         SELECT
@@ -15,7 +16,7 @@ CREATE MACRO slack_of(ids) AS TABLE (
             start_time,
             end_time,
             is_waited_for
-        FROM _waits_of(ids, 'trace', 'clip', 0)
+        FROM _waits_of(ids, scope, 'clip', 0)
     ),
     own_drag AS (
         SELECT

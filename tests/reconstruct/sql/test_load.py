@@ -147,6 +147,7 @@ def test_nothing_is_without_words(engine: Engine) -> None:
         "span_tree_of",
         "self_time_of",
         "critical_path_of",
+        "rollout_path_of",
         "slack_of",
     } == set(PUBLIC)
     for relation in PUBLIC:
