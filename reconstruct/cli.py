@@ -15,8 +15,8 @@ from typing import Final
 import click
 
 from reconstruct.commands import (
-    diff,
     clocks,
+    diff,
     doctor,
     errors,
     export,

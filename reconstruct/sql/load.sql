@@ -74,6 +74,14 @@
 .read _peer_address.sql
 .read service_edges.sql
 .read log_records.sql
+.read _work_of.sql
+.read _span_works.sql
+.read _stalls.sql
+.read rollout_calls.sql
+.read _rollout_work.sql
+.read rollout_work.sql
+.read _duration_words.sql
+.read rollout_shares.sql
 .read metric_points.sql
 .read processes.sql
 .read line_classes.sql

@@ -27,6 +27,9 @@ KEPT: Final = (
     "findings",
     "_clock_stretches",
     "clock_offsets",
+    "_span_works",
+    "_rollout_work",
+    "rollout_shares",
 )
 """In this order: later ones read earlier ones."""
 _WORTH_SPANS: Final = 50_000

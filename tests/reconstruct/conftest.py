@@ -96,6 +96,7 @@ class LogBuilder:
         instance: str | None = None,
         run: str = "run-1",
         pid: int = 7,
+        server_type: str = "resources_servers",
         dropped: int = 0,
         host: str = "node-1",
         boot: str | None = None,
@@ -115,7 +116,7 @@ class LogBuilder:
                 **({} if boot is None else {"gymlog.boot.id": boot}),
                 "nemo.run.id": run,
                 "nemo.gym.server.name": service,
-                "nemo.gym.server.type": "resources_servers",
+                "nemo.gym.server.type": server_type,
             },
         }
         return self._record("process", service, instance, body, file)

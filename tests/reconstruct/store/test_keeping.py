@@ -34,7 +34,7 @@ def folder(logs: Any) -> Path:
 
 
 def everything(engine: Engine) -> dict[str, list[dict[str, Any]]]:
-    names = ("self_time", "blame", "rollout_path", "service_edges", "findings")
+    names = ("self_time", "blame", "rollout_path", "rollout_shares", "service_edges", "findings")
     return {name: engine.rows(f"FROM {name} ORDER BY ALL") for name in names}
 
 
