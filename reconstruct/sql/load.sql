@@ -34,7 +34,13 @@
 .read _blames.sql
 .read blame.sql
 .read _peer_address.sql
+.read _attempts.sql
+.read _call_edges.sql
+.read service_edges_of.sql
 .read service_edges.sql
+.read instance_edges_of.sql
+.read instance_edges.sql
+.read unpaired_halves.sql
 .read log_records.sql
 .read metric_points.sql
 .read processes.sql

@@ -26,6 +26,8 @@ PUBLIC = (
     "blame",
     "critical_path",
     "service_edges",
+    "instance_edges",
+    "unpaired_halves",
     "log_records",
     "metric_points",
     "model_calls",
@@ -142,6 +144,8 @@ def test_nothing_is_without_words(engine: Engine) -> None:
         "span_tree_of",
         "self_time_of",
         "critical_path_of",
+        "service_edges_of",
+        "instance_edges_of",
     } == set(PUBLIC)
     for relation in PUBLIC:
         for name, (kind, comment) in columns(engine, relation).items():
@@ -259,6 +263,7 @@ def test_the_plain_shell_gives_the_same_rows(logs: Any, monkeypatch: pytest.Monk
             "self_time",
             "critical_path",
             "service_edges",
+            "instance_edges",
             "processes",
             "instances",
         ):
