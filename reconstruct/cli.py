@@ -24,6 +24,7 @@ from reconstruct.commands import (
     service_map,
     show,
     sql,
+    startup,
     summary,
     traces,
 )
@@ -78,6 +79,7 @@ for _command in (
     show.command,
     doctor.command,
     service_map.command,
+    startup.command,
     lines.command,
     follow.command,
     query.command,

@@ -41,6 +41,10 @@
 .read instance_edges_of.sql
 .read instance_edges.sql
 .read unpaired_halves.sql
+.read _startup_spans.sql
+.read startup_stages.sql
+.read startup_servers.sql
+.read startups.sql
 .read log_records.sql
 .read metric_points.sql
 .read processes.sql
