@@ -59,13 +59,19 @@ class Question:
         return self.text + ";"
 
 
-def explained(*figures: Column, relation: str = "") -> Callable[[Function], Function]:
+def explained(
+    *figures: Column, relation: str | Sequence[str] = ()
+) -> Callable[[Function], Function]:
     """Give a command `--explain` and `--sql`; `figures` are what its answer may show.
 
-    A figure without a meaning of its own is a column of `relation`, and means what is said there.
+    A figure without a meaning of its own is a column of `relation` (of the first one that has it
+    where several are given), or of the relation before the dot in its key, and means what is said
+    there.
     """
 
     def decorate(function: Function) -> Function:
+        relations = (relation,) if isinstance(relation, str) else tuple(relation)
+
         @click.option(
             "--explain", is_flag=True, help="Say what each figure means; no logs are read."
         )
@@ -76,7 +82,7 @@ def explained(*figures: Column, relation: str = "") -> Callable[[Function], Func
         def run(logs: Logs, *, explain: bool, as_sql: bool, **options: Any) -> Any:
             if not explain:
                 return function(replace(logs, as_sql=as_sql), **options)
-            meanings = dict(_meanings(figures, relation))
+            meanings = dict(_meanings(figures, relations))
             if logs.as_json:
                 logs.console.json(
                     [{"column": key, "meaning": text} for key, text in meanings.items()]
@@ -85,7 +91,7 @@ def explained(*figures: Column, relation: str = "") -> Callable[[Function], Func
                 logs.console.lines(_definitions(figures, meanings, logs.console.columns))
             return None
 
-        vars(run)["meanings"] = lambda: dict(_meanings(figures, relation))
+        vars(run)["meanings"] = lambda: dict(_meanings(figures, relations))
         return run
 
     return decorate
@@ -149,12 +155,16 @@ def _literal(value: object) -> str:
     return "'" + str(value).replace("'", "''") + "'"
 
 
-def _meanings(figures: Sequence[Column], relation: str) -> Iterator[tuple[str, str]]:
+def _meanings(figures: Sequence[Column], relations: Sequence[str]) -> Iterator[tuple[str, str]]:
     from reconstruct.store.relations import column_comments
 
     comments = column_comments()
     for figure in figures:
-        yield figure.key, figure.meaning or comments[f"{relation}.{figure.key}"]
+        names = (*(f"{relation}.{figure.key}" for relation in relations), figure.key)
+        yield (
+            figure.key,
+            figure.meaning or next(comments[name] for name in names if name in comments),
+        )
 
 
 def _definitions(

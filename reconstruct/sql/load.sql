@@ -72,7 +72,17 @@
 .read aligned_spans_of.sql
 .read aligned_spans.sql
 .read _peer_address.sql
+.read _attempts.sql
+.read _call_edges.sql
+.read service_edges_of.sql
 .read service_edges.sql
+.read instance_edges_of.sql
+.read instance_edges.sql
+.read unpaired_halves.sql
+.read _startup_spans.sql
+.read startup_stages.sql
+.read startup_servers.sql
+.read startups.sql
 .read log_records.sql
 .read _work_of.sql
 .read _span_works.sql

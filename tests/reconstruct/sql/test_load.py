@@ -41,6 +41,11 @@ PUBLIC = (
     "clock_pairs",
     "clock_offsets",
     "aligned_spans",
+    "instance_edges",
+    "unpaired_halves",
+    "startups",
+    "startup_servers",
+    "startup_stages",
     "log_records",
     "metric_points",
     "model_calls",
@@ -163,6 +168,8 @@ def test_nothing_is_without_words(engine: Engine) -> None:
         "path_changes_of",
         "attribute_changes_of",
         "aligned_spans_of",
+        "service_edges_of",
+        "instance_edges_of",
     } == set(PUBLIC)
     for relation in PUBLIC:
         for name, (kind, comment) in columns(engine, relation).items():
@@ -286,6 +293,7 @@ def test_the_plain_shell_gives_the_same_rows(logs: Any, monkeypatch: pytest.Monk
             "rollout_work",
             "rollout_shares",
             "service_edges",
+            "instance_edges",
             "processes",
             "instances",
         ):
