@@ -27,6 +27,7 @@ from reconstruct.commands import (
     show,
     sql,
     stats,
+    stuck,
     summary,
     traces,
 )
@@ -84,6 +85,7 @@ for _command in (
     errors.command,
     repeats.command,
     doctor.command,
+    stuck.command,
     lines.command,
     follow.command,
     query.command,

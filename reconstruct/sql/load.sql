@@ -59,6 +59,13 @@
 .read _span_label.sql
 .read _seconds.sql
 .read _instance_label.sql
+.read _route_of.sql
+.read _pending_spans.sql
+.read _running_at.sql
+.read running_at.sql
+.read _last_lines.sql
+.read stuck_work_at.sql
+.read stuck_work.sql
 .read findings/orphan.sql
 .read findings/split_trace.sql
 .read findings/missing_root.sql

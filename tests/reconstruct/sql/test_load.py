@@ -31,6 +31,7 @@ PUBLIC = (
     "rollout_path",
     "slack",
     "service_edges",
+    "stuck_work",
     "log_records",
     "metric_points",
     "model_calls",
@@ -150,6 +151,8 @@ def test_nothing_is_without_words(engine: Engine) -> None:
         "rollout_path_of",
         "slack_of",
         "stats_by",
+        "running_at",
+        "stuck_work_at",
     } == set(PUBLIC)
     for relation in PUBLIC:
         for name, (kind, comment) in columns(engine, relation).items():
@@ -187,6 +190,8 @@ def contents(engine: Engine) -> dict[str, list[str]]:
     place = {
         "file",
         "line",
+        "last_file",
+        "last_line",
         "rowid",
         "byte_offset",
         "place",
