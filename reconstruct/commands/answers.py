@@ -54,7 +54,8 @@ class Question:
 def explained(*figures: Column, relation: str = "") -> Callable[[Function], Function]:
     """Give a command `--explain` and `--sql`; `figures` are what its answer may show.
 
-    A figure without a meaning of its own is a column of `relation`, and means what is said there.
+    A figure without a meaning of its own is a column of `relation`, or of the relation before the
+    dot in its key, and means what is said there.
     """
 
     def decorate(function: Function) -> Function:
@@ -146,7 +147,8 @@ def _meanings(figures: Sequence[Column], relation: str) -> Iterator[tuple[str, s
 
     comments = column_comments()
     for figure in figures:
-        yield figure.key, figure.meaning or comments[f"{relation}.{figure.key}"]
+        key = figure.key if "." in figure.key else f"{relation}.{figure.key}"
+        yield figure.key, figure.meaning or comments[key]
 
 
 def _definitions(

@@ -59,6 +59,17 @@
 .read _span_label.sql
 .read _seconds.sql
 .read _instance_label.sql
+.read _step_parts.sql
+.read _steps.sql
+.read _step_rollouts.sql
+.read steps.sql
+.read concurrency.sql
+.read concurrency_in.sql
+.read _rollout_values.sql
+.read _slow_rollouts.sql
+.read straggler_causes.sql
+.read stragglers.sql
+.read step_rollouts.sql
 .read _route_of.sql
 .read _pending_spans.sql
 .read _running_at.sql

@@ -17,7 +17,15 @@ from reconstruct.store import building
 
 __all__ = ["KEPT", "is_worth_it", "keep"]
 
-KEPT: Final = ("_self_times", "_blames", "_rollout_sections", "service_edges", "findings")
+KEPT: Final = (
+    "_self_times",
+    "_blames",
+    "_rollout_sections",
+    "straggler_causes",
+    "stragglers",
+    "service_edges",
+    "findings",
+)
 """In this order: later ones read earlier ones."""
 _WORTH_SPANS: Final = 50_000
 """Of fewer spans they are computed in no time."""

@@ -31,6 +31,11 @@ PUBLIC = (
     "rollout_path",
     "slack",
     "service_edges",
+    "steps",
+    "step_rollouts",
+    "stragglers",
+    "straggler_causes",
+    "concurrency",
     "stuck_work",
     "log_records",
     "metric_points",
@@ -153,6 +158,7 @@ def test_nothing_is_without_words(engine: Engine) -> None:
         "stats_by",
         "running_at",
         "stuck_work_at",
+        "concurrency_in",
     } == set(PUBLIC)
     for relation in PUBLIC:
         for name, (kind, comment) in columns(engine, relation).items():
