@@ -31,6 +31,8 @@ from reconstruct.commands import (
     sql,
     startup,
     stats,
+    steps,
+    stuck,
     summary,
     traces,
 )
@@ -92,6 +94,8 @@ for _command in (
     clocks.command,
     service_map.command,
     startup.command,
+    steps.command,
+    stuck.command,
     lines.command,
     follow.command,
     query.command,

@@ -8,6 +8,7 @@ words. Pure functions, standard library only.
 import json
 import math
 import re
+import textwrap
 import unicodedata
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
@@ -31,6 +32,7 @@ __all__ = [
     "short_names",
     "size",
     "width",
+    "wrapped",
 ]
 
 
@@ -49,6 +51,7 @@ _UNSAFE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
 )
+_NUMBER_AND_UNIT: Final = re.compile(r"(\d) (?=(?:ns|µs|ms|s|min|h|d)\b|%)")
 _SHORT_ESCAPES: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -138,6 +141,13 @@ def flow(chunks: Iterable[Line], columns: int, indent: str = "") -> Iterator[Lin
         used += needed
     if line:
         yield tuple(line)
+
+
+def wrapped(words: str, columns: int) -> list[str]:
+    """Clean words and break them into lines of so many columns; a number keeps its unit."""
+    words = _NUMBER_AND_UNIT.sub("\\1\xa0", clean(words))
+    lines = textwrap.wrap(words, columns, break_on_hyphens=False, break_long_words=False)
+    return [line.replace("\xa0", " ") for line in lines]
 
 
 def width(text: str) -> int:

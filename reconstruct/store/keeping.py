@@ -30,6 +30,8 @@ KEPT: Final = (
     "_span_works",
     "_rollout_work",
     "rollout_shares",
+    "straggler_causes",
+    "stragglers",
 )
 """In this order: later ones read earlier ones."""
 _WORTH_SPANS: Final = 50_000

@@ -26,7 +26,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
-from gym_logs import write_gym_logs
+from gym_logs import BEGIN_UNIX_NANO, MS, write_gym_logs
 
 from reconstruct.engine import Engine
 from reconstruct.store.keeping import KEPT
@@ -59,6 +59,14 @@ ANSWERS = {
     "error causes": "FROM error_causes",
     "repeated calls": "FROM repeated_calls",
     "rollouts": "FROM rollouts",
+    "steps": "FROM steps",
+    "stragglers": "FROM stragglers",
+    "straggler causes": "FROM straggler_causes",
+    "concurrency": "FROM concurrency",
+    "concurrency in 100 parts": "FROM concurrency_in(NULL, NULL, 100)",
+    "stuck work": "FROM stuck_work",
+    "stuck work at an instant": f"FROM stuck_work_at({BEGIN_UNIX_NANO + 10_000 * MS})",
+    "running at an instant": f"FROM running_at({BEGIN_UNIX_NANO + 10_000 * MS})",
     "findings": "FROM findings",
     "service edges": "FROM service_edges",
 }

@@ -46,6 +46,12 @@ PUBLIC = (
     "startups",
     "startup_servers",
     "startup_stages",
+    "steps",
+    "step_rollouts",
+    "stragglers",
+    "straggler_causes",
+    "concurrency",
+    "stuck_work",
     "log_records",
     "metric_points",
     "model_calls",
@@ -170,6 +176,9 @@ def test_nothing_is_without_words(engine: Engine) -> None:
         "aligned_spans_of",
         "service_edges_of",
         "instance_edges_of",
+        "running_at",
+        "stuck_work_at",
+        "concurrency_in",
     } == set(PUBLIC)
     for relation in PUBLIC:
         for name, (kind, comment) in columns(engine, relation).items():
@@ -207,6 +216,8 @@ def contents(engine: Engine) -> dict[str, list[str]]:
     place = {
         "file",
         "line",
+        "last_file",
+        "last_line",
         "rowid",
         "byte_offset",
         "place",
