@@ -30,7 +30,7 @@ def test_only_what_is_named_is_made(logs: Any) -> None:
         assert few | {"findings", "_finding_orphan"} <= made(engine)
 
 
-@pytest.mark.parametrize("name", filter(relations.is_made, relations.names()))
+@pytest.mark.parametrize("name", list(filter(relations.is_made, relations.names())))
 def test_each_relation_can_be_the_first(logs: Any, name: str) -> None:
     """Alone in its database, with all that it needs."""
     logs.span("a")
