@@ -8,6 +8,9 @@
 -- tasks do, tasks that ran on beside do not. Where children overlap that no task tells apart, which
 -- of them was waited for is assumed.
 --
+-- A server's span for what it receives (ASGI, of OpenTelemetry's instrumentation) lasts while it
+-- listens for the caller to hang up, beside the work: nobody waits for it, and it is left out.
+--
 -- `scope` is 'trace', or 'rollout' for the spans of a rollout in however many traces (see
 -- _rollout_edges_of). `outliving` says what becomes of spans that end after their parent: 'clip'
 -- cuts them, 'follow' lets every span last until all below it has ended. `overlap` is the share of its parent's duration by which a child may
@@ -19,7 +22,20 @@
 -- from their parents. Unfinished spans last as long as they are known to be open.
 CREATE MACRO _waits_of(ids, scope, outliving, overlap) AS TABLE (
     WITH RECURSIVE
-    edge AS MATERIALIZED (
+    ear AS MATERIALIZED (
+        SELECT rowid AS node
+        FROM _span_lines
+        WHERE kind = 'INTERNAL' AND (name LIKE '% http receive' OR name LIKE '% websocket receive')
+    ),
+    listener AS MATERIALIZED (
+        FROM ear
+        WHERE node NOT IN (
+            SELECT parent
+            FROM _edges
+            WHERE parent IN (FROM ear)
+        )
+    ),
+    any_edge AS (
         SELECT
             node,
             parent,
@@ -37,6 +53,16 @@ CREATE MACRO _waits_of(ids, scope, outliving, overlap) AS TABLE (
             end_time
         FROM _rollout_edges_of(ids)
         WHERE scope = 'rollout'
+    ),
+    edge AS MATERIALIZED (
+        SELECT
+            node,
+            parent,
+            tree,
+            start_time,
+            end_time
+        FROM any_edge
+        WHERE node NOT IN (FROM listener)
     ),
     detached AS MATERIALIZED (
         SELECT edge.node

@@ -262,6 +262,23 @@ def test_following_work_that_outlives_its_parent(logs: Any) -> None:
         assert list(sections(engine).values()) == [of("r10 a20 b10 r60")]
 
 
+def test_listening_is_no_work(logs: Any) -> None:
+    """A server listens for its caller to hang up, until all is sent."""
+    logs.span("POST /run", None, 0, 100, kind="SERVER")
+    logs.span("POST /run http receive", "POST /run", 5, 99)
+    logs.span("run", "POST /run", 10, 90)
+    logs.span("POST /run http send", "POST /run", 90, 95)
+    logs.span("x receive", None, 0, 10, trace="u", name="x http receive")
+    logs.span("inner", "x receive", 5, 10, trace="u")
+    with logs.engine() as engine:
+        assert sorted(sections(engine).values()) == sorted(
+            [
+                [("POST /run", 10), ("run", 80), ("POST /run http send", 5), ("POST /run", 5)],
+                [("x http receive", 5), ("inner", 5)],
+            ]
+        )
+
+
 class Walk:
     """The path of a tree as one would write it down, span by span."""
 
