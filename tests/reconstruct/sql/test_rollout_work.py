@@ -248,16 +248,16 @@ def test_server_types_come_before_names(logs: Any) -> None:
     assert of_one(logs) == {"model": 40, "tool": 60}
 
 
-def test_a_request_that_waits_to_be_broken_off(logs: Any) -> None:
-    """ASGI instrumentation has a span that lasts as long as its request: calls beside it count.
+def test_a_span_that_lasts_as_long_as_its_request(logs: Any) -> None:
+    """A watcher, say: calls beside it count.
 
     run        ####################
-    receive     ##################
+    watch       ##################
     responses   ################
     model         ########
     """
     run(logs)
-    logs.span("receive", "run", 2, 98, service="agent", name="POST /run http receive")
+    logs.span("watch", "run", 2, 98, service="agent")
     logs.span("responses", "run", 4, 90, service="agent", name="gym.agent.responses")
     call(logs, "model", 10, 50, (15, 45), parent="responses")
     times = of_one(logs)
