@@ -43,6 +43,15 @@
 .read _span_label.sql
 .read _seconds.sql
 .read _instance_label.sql
+.read _lost_line_counts.sql
+.read _call_facts.sql
+.read _traceparent_ids.sql
+.read _lone_requests.sql
+.read _lone_clients.sql
+.read _inner_roots.sql
+.read _running_then.sql
+.read _join_candidates.sql
+.read join_proposals.sql
 .read findings/orphan.sql
 .read findings/split_trace.sql
 .read findings/missing_root.sql
