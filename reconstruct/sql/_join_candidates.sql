@@ -12,16 +12,6 @@ COMMENT ON MACRO _ground IS 'A ground for a join, and the doubt that it leaves: 
 -- candidate where a child of it is.
 CREATE VIEW _join_candidates AS
 WITH
-orphan AS (
-    SELECT
-        span.rowid AS node,
-        span.trace_id,
-        span.parent_span_id,
-        span.start_time_unix_nano
-    FROM _edges AS edge
-    JOIN spans AS span ON span.rowid = edge.node
-    WHERE edge.orphan
-),
 pair AS MATERIALIZED (
     SELECT
         node,
@@ -199,33 +189,13 @@ JOIN spans AS sender
     AND sender.rowid <> request.node
 UNION ALL
 SELECT
-    orphan.node,
-    parent.rowid,
+    node,
+    other,
     'id',
     1000000000,
-    orphan.start_time_unix_nano - parent.start_time_unix_nano,
+    after_ns,
     0.95,
-    ['its parent''s id, in the trace with the same 64 bits at the end']
-FROM orphan
-JOIN spans AS parent
-    ON parent.span_id = orphan.parent_span_id
-    AND parent.trace_id <> orphan.trace_id
-    AND parent.trace_id[17:] = orphan.trace_id[17:]
-    AND parent.occurrence = 1
-UNION ALL
-SELECT
-    orphan.node,
-    parent.rowid,
-    'id',
-    1000000000,
-    orphan.start_time_unix_nano - parent.start_time_unix_nano,
-    0.95,
-    ['its parent''s id, read as a decimal number']
-FROM orphan
-JOIN spans AS parent
-    ON parent.trace_id = orphan.trace_id
-    AND parent.span_id = lower(lpad(to_hex(try_cast(orphan.parent_span_id AS UBIGINT)), 16, '0'))
-    AND parent.occurrence = 1
-    AND parent.rowid <> orphan.node;
+    [ground]
+FROM _respelled_parents;
 
 COMMENT ON VIEW _join_candidates IS 'One row is a span without its parent and a span that may be it, with the grounds for that.';

@@ -52,6 +52,16 @@ FROM (
     FROM _finding_damaged_file
     UNION ALL BY NAME
     FROM _finding_shared_id
+    UNION ALL BY NAME
+    FROM _finding_clock_skew
+    UNION ALL BY NAME
+    FROM _finding_invalid_id
+    UNION ALL BY NAME
+    FROM _finding_unanswered
+    UNION ALL BY NAME
+    FROM _finding_mixed_runs
+    UNION ALL BY NAME
+    FROM _finding_many_names
 );
 
 COMMENT ON VIEW findings IS 'One row is a finding: something broken, or worth a look, and where.';

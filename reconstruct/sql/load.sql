@@ -50,6 +50,7 @@
 .read _lone_clients.sql
 .read _inner_roots.sql
 .read _running_then.sql
+.read _respelled_parents.sql
 .read _join_candidates.sql
 .read join_proposals.sql
 .read findings/orphan.sql
@@ -64,11 +65,18 @@
 .read findings/duplicate_span.sql
 .read findings/id_collision.sql
 .read findings/negative_duration.sql
+.read _outside_spans.sql
 .read findings/outside_parent.sql
+.read findings/clock_skew.sql
 .read findings/lost_lines.sql
+.read _bad_id_field.sql
 .read findings/torn_lines.sql
+.read findings/invalid_id.sql
 .read findings/deduplicated.sql
 .read findings/js_console.sql
 .read findings/damaged_file.sql
 .read findings/shared_id.sql
+.read findings/unanswered.sql
+.read findings/mixed_runs.sql
+.read findings/many_names.sql
 .read findings.sql

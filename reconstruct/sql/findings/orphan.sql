@@ -148,16 +148,16 @@ writers AS (
         AND (found.parent_is_remote OR writer.instance = found.instance)
     GROUP BY found.trace_id, found.parent_span_id
 ),
-other_spelling AS (
+respelled AS (
     SELECT
-        child.trace_id,
-        child.parent_span_id,
-        min(proposal.parent_trace_id) AS other_trace_id,
-        min(proposal.parent_span_id) AS other_span_id
-    FROM join_proposals AS proposal
-    JOIN spans AS child ON child.rowid = proposal.rowid
-    WHERE proposal.kind = 'id'
-    GROUP BY child.trace_id, child.parent_span_id
+        orphan.trace_id,
+        orphan.parent_span_id,
+        min_by(parent.trace_id, (parent.trace_id, parent.span_id)) AS other_trace_id,
+        min_by(parent.span_id, (parent.trace_id, parent.span_id)) AS other_span_id
+    FROM orphan
+    JOIN _respelled_parents AS respelled ON respelled.node = orphan.first_child
+    JOIN spans AS parent ON parent.rowid = respelled.other
+    GROUP BY orphan.trace_id, orphan.parent_span_id
 ),
 judged AS (
     SELECT
@@ -183,7 +183,7 @@ judged AS (
     LEFT JOIN writers
         ON writers.trace_id = found.trace_id
         AND writers.parent_span_id = found.parent_span_id
-    LEFT JOIN other_spelling AS spelling
+    LEFT JOIN respelled AS spelling
         ON spelling.trace_id = found.trace_id
         AND spelling.parent_span_id = found.parent_span_id
 )

@@ -1,9 +1,9 @@
--- One row is a request that began a trace of its own, though its caller was in another one.
+-- One row is a span that began a trace of its own, though what called it was in another one.
 --
--- It is a SERVER or CONSUMER span without a parent, or the first span of a service that writes none
--- of these, and one of these is true:
--- 1. it came with a traceparent header that it was not given;
--- 2. a caller is proposed for it (join_proposals);
+-- It is a SERVER or CONSUMER span without a parent, and one of the first four is true, or another
+-- span without one, and the second is:
+-- 1. it came with a traceparent header;
+-- 2. a parent is proposed for it (join_proposals);
 -- 3. other traces of the same rollout exist, but none was running then: told as a note when
 --    its service is never called otherwise, since its caller may write no spans at all;
 -- 4. it is no GET, HEAD or OPTIONS, and its service is otherwise called with a trace context.
@@ -17,7 +17,7 @@ proposal AS MATERIALIZED (
         score,
         grounds
     FROM join_proposals
-    WHERE kind IN ('header', 'call', 'unserved')
+    WHERE kind <> 'id'
 ),
 request AS MATERIALIZED (
     SELECT
@@ -83,7 +83,7 @@ suspect AS (
         grounds,
         0 AS other_traces
     FROM proposal
-    WHERE kind = 'unserved'
+    WHERE kind IN ('unserved', 'process')
 ),
 judged AS (
     SELECT
@@ -96,6 +96,7 @@ judged AS (
         caller.trace_id AS caller_trace_id,
         caller.span_id AS caller_span_id,
         caller.file || ':' || caller.line AS caller_place,
+        caller.name AS caller_name,
         _span_label(caller.name, caller.service_name) AS caller_label,
         coalesce(caller.service_name, suspect.usual_caller) AS caller_service,
         CASE
@@ -103,7 +104,8 @@ judged AS (
                 THEN 'traceparent_ignored'
             WHEN suspect.traceparent IS NOT NULL THEN 'invalid_id'
             WHEN suspect.kind = 'unserved' THEN 'server_group_closed'
-            WHEN list_contains(suspect.grounds::VARCHAR[], 'a call that nothing answers')
+            WHEN suspect.kind = 'process' THEN 'context_lost_in_process'
+            WHEN json_contains(suspect.grounds, '"a call that nothing answers"')
                 THEN 'context_not_extracted'
             WHEN caller.rowid IS NOT NULL AND calling.service_name IS NULL
                 THEN 'client_group_closed'
@@ -119,7 +121,9 @@ judged AS (
             WHEN caller.rowid IS NOT NULL OR suspect.traceparent IS NOT NULL THEN NULL
             WHEN suspect.other_traces > 0 THEN 'other traces of the same rollout exist'
             ELSE 'its service is otherwise called with a trace context'
-        END AS weak_ground
+        END AS weak_ground,
+        json_contains(suspect.grounds, '"same rollout"')
+            OR json_contains(suspect.grounds, '"same trace"') AS is_certain
     FROM suspect
     LEFT JOIN spans AS caller ON caller.rowid = suspect.caller
     LEFT JOIN calling
@@ -129,6 +133,7 @@ judged AS (
 SELECT
     'split_trace' AS code,
     CASE
+        WHEN judged.cause = 'context_lost_in_process' AND NOT judged.is_certain THEN 'warning'
         WHEN judged.weak_ground IS NULL THEN 'error'
         WHEN judged.other_traces > 0 AND judged.usual_caller IS NULL THEN 'note'
         ELSE 'warning'
@@ -139,7 +144,8 @@ SELECT
         WHEN judged.cause = 'invalid_id' THEN 0.95
         WHEN judged.cause = 'client_group_closed' THEN 0.7
         WHEN judged.weak_ground IS NOT NULL THEN 0.5
-        WHEN list_contains(judged.grounds::VARCHAR[], 'same rollout') THEN 0.9
+        WHEN judged.is_certain THEN 0.9
+        WHEN judged.cause = 'context_lost_in_process' THEN 0.7
         ELSE 0.8
     END AS confidence,
     root.run_id,
@@ -147,11 +153,19 @@ SELECT
     root.span_id,
     root.file,
     root.line,
-    coalesce(judged.caller_service, 'unknown') || ' -> '
-        || _span_label(root.name, root.service_name) AS place,
-    _span_label(root.name, root.service_name) || ' began a trace of its own'
+    CASE
+        WHEN judged.cause = 'context_lost_in_process' THEN judged.caller_name
+        ELSE coalesce(judged.caller_service, 'unknown')
+    END || ' -> ' || _span_label(root.name, root.service_name) AS place,
+    _span_label(root.name, root.service_name) || CASE
+        WHEN root.trace_id = judged.caller_trace_id THEN ' has no parent'
+        ELSE ' began a trace of its own'
+    END
         || coalesce(', rollout ' || root.rollout_id, '')
         || CASE
+            WHEN judged.cause = 'context_lost_in_process'
+                THEN ' while its process was in ' || judged.caller_label || ', trace '
+                    || judged.caller_trace_id || ' at ' || judged.caller_place
             WHEN judged.has_caller
                 THEN '; its caller is ' || judged.caller_label || ', trace '
                     || judged.caller_trace_id || ' at ' || judged.caller_place
@@ -176,13 +190,15 @@ SELECT
         WHEN 'client_group_closed'
             THEN judged.caller_service
                 || ' writes no span of a call: open its span group http_client, and send calls through gymlog.request()'
+        WHEN 'context_lost_in_process'
+            THEN 'its context was lost on the way to another thread or task: '
+                || 'use asyncio.to_thread or contextvars.copy_context().run, or give the span a link'
         ELSE 'the trace context was not passed from ' || coalesce(judged.caller_service, 'its caller')
             || ' to ' || coalesce(root.service_name, 'it')
             || ': send the call through gymlog.request(), or inject traceparent'
     END AS hint,
     json_object(
-        'ground', judged.weak_ground,
-        'grounds', judged.grounds,
+        'grounds', coalesce(judged.grounds, to_json([judged.weak_ground])),
         'score', judged.score,
         'rollout_id', root.rollout_id,
         'traceparent', judged.traceparent,
@@ -196,4 +212,4 @@ FROM judged
 JOIN spans AS root ON root.rowid = judged.node
 WHERE judged.cause IS NOT NULL;
 
-COMMENT ON VIEW _finding_split_trace IS 'One row is a request that began a trace of its own, though its caller was in another one.';
+COMMENT ON VIEW _finding_split_trace IS 'One row is a span that began a trace of its own, though what called it was in another one.';
