@@ -18,6 +18,7 @@ pair AS MATERIALIZED (
         other,
         bool_or(ground = 'request') AS is_request,
         bool_or(ground IN ('client', 'unserved')) AS is_call,
+        bool_or(ground IN ('rollout', 'trace', 'usual_parent', 'inside')) AS is_inner,
         bool_or(ground = 'usual_parent') AS is_usual,
         bool_or(ground = 'inside') AS is_inside
     FROM _running_then
@@ -36,6 +37,7 @@ compared AS (
         pair.other,
         pair.is_request,
         pair.is_call,
+        pair.is_inner,
         pair.is_usual,
         pair.is_inside,
         _asked_method(child.name, child.attributes) AS asked_method,
@@ -44,13 +46,17 @@ compared AS (
         _called_method(other.name, other.attributes) AS called_method,
         _called_url(other.attributes) AS url,
         other.attributes->>'server.port' AS called_port,
-        other.attributes->>'http.request.resend_count' AS resend_count,
+        1 + coalesce(
+            try_cast(other.attributes->>'http.request.resend_count' AS BIGINT),
+            0
+        ) AS tries,
         child.kind IN ('SERVER', 'CONSUMER') AS is_server,
         other.kind IN ('CLIENT', 'PRODUCER') AS is_client,
         other.instance = child.instance AS is_same_process,
         other.trace_id = child.trace_id AS is_same_trace,
         other.name = child.name AS is_same_name,
         coalesce(other.rollout_id = child.rollout_id, FALSE) AS is_same_rollout,
+        coalesce(other.rollout_id <> child.rollout_id, FALSE) AS is_other_rollout,
         coalesce(
             (other.attributes->>'gymlog.task.id') = (child.attributes->>'gymlog.task.id'),
             FALSE
@@ -70,10 +76,11 @@ judged AS (
         compared.other,
         compared.is_request,
         compared.is_call,
+        compared.is_inner,
         compared.is_usual,
         compared.is_inside,
         compared.is_client
-            AND parent.parent IS NULL
+            AND compared.tries > coalesce(answered.answers, 0)
             AND (
                 NOT compared.is_server
                 OR (
@@ -90,7 +97,7 @@ judged AS (
         compared.is_server AND compared.port IS NOT NULL AS has_port,
         CASE
             WHEN compared.is_client
-                THEN 1 + coalesce(try_cast(compared.resend_count AS BIGINT), 0)
+                THEN greatest(compared.tries - coalesce(answered.answers, 0), 1)
             ELSE 1000000000
         END AS room,
         compared.is_server,
@@ -99,18 +106,22 @@ judged AS (
         compared.is_same_trace,
         compared.is_same_name,
         compared.is_same_rollout,
+        compared.is_other_rollout,
         compared.is_same_task,
         compared.outlasts,
         compared.after_ns
     FROM compared
     LEFT JOIN (
-        SELECT DISTINCT parent
+        SELECT
+            parent,
+            count(*) AS answers
         FROM _edges
         WHERE parent IN (
             SELECT other
             FROM pair
         )
-    ) AS parent ON parent.parent = compared.other
+        GROUP BY parent
+    ) AS answered ON answered.parent = compared.other
 ),
 caller AS (
     SELECT
@@ -130,6 +141,7 @@ caller AS (
     FROM judged
     WHERE NOT is_same_process
         AND NOT is_same_trace
+        AND NOT is_other_rollout
         AND (
             is_request
             OR (is_call AND is_free_call AND (is_same_rollout OR outlasts))
@@ -154,7 +166,7 @@ encloser AS (
         1 AS trust
     FROM judged
     WHERE is_same_process
-        AND NOT is_request
+        AND is_inner
         AND NOT is_same_name
         AND (NOT is_same_trace OR after_ns > 0)
 )

@@ -7,6 +7,18 @@
 -- times. In each round those pairs are settled that are the best for both sides.
 CREATE VIEW join_proposals AS
 WITH RECURSIVE
+best AS (
+    SELECT
+        node,
+        other,
+        kind,
+        room,
+        after_ns,
+        score,
+        grounds
+    FROM _join_candidates
+    QUALIFY row_number() OVER (PARTITION BY node, other ORDER BY score DESC, kind) = 1
+),
 candidate AS MATERIALIZED (
     SELECT
         node,
@@ -17,7 +29,7 @@ candidate AS MATERIALIZED (
         score,
         grounds,
         count(*) OVER (PARTITION BY node, score) AS alike
-    FROM _join_candidates
+    FROM best
     QUALIFY row_number() OVER (PARTITION BY node ORDER BY score DESC, after_ns, other) <= 8
 ),
 round AS (

@@ -1,9 +1,10 @@
 -- One row is a parent that its children name and no line has.
 --
 -- Why, by the first of these that holds: a torn line has its id; a span of the same id, written in
--- another way, is there; the child was told that its parent is not sampled; the process that should
--- have written it, its own or one of the service that usually calls its own, lost lines, died or is
--- still at work; else the file of that process was not given.
+-- another way, is there; the child was told that its parent is not sampled; a call around it went
+-- where nothing of the input answers; the process that should have written it, its own or one of the
+-- service that usually calls its own (the one that is in the trace, if any is), lost lines, died
+-- meanwhile or is still at work; else the file of that process was not given.
 CREATE VIEW _finding_orphan AS
 WITH
 orphan AS (
@@ -49,13 +50,21 @@ between_call AS (
         arg_max(
             call.service_name || ' called ' || call.address,
             (call.start_time_unix_nano, call.address)
-        ) AS what
+        ) AS what,
+        arg_max(
+            edge.server IS NOT NULL,
+            (call.start_time_unix_nano, call.address)
+        ) AS is_to_nowhere
     FROM orphan
     JOIN spans AS child ON child.rowid = orphan.first_child
     JOIN unanswered AS call
         ON call.trace_id = orphan.trace_id
         AND call.start_time_unix_nano <= child.start_time_unix_nano
         AND call.end_time_unix_nano >= child.start_time_unix_nano
+    LEFT JOIN service_edges AS edge
+        ON edge.kind = 'external'
+        AND edge.client = call.service_name
+        AND edge.server = call.address
     GROUP BY orphan.trace_id, orphan.parent_span_id
 ),
 torn AS (
@@ -90,6 +99,9 @@ found AS (
         torn_parent.place AS torn_place,
         caller.client AS usual_caller,
         between_call.what AS between_call,
+        coalesce(between_call.is_to_nowhere, FALSE) AS is_to_nowhere,
+        coalesce(child.end_time_unix_nano, child.start_time_unix_nano + child.open_ns)
+            AS end_time_unix_nano,
         coalesce(child.flags & 257 = 256, FALSE)
             OR (
                 _traceparent_ids(child.attributes->>'http.request.header.traceparent').flags = '00'
@@ -111,42 +123,60 @@ found AS (
         ON torn_parent.trace_id = orphan.trace_id
         AND torn_parent.parent_span_id = orphan.parent_span_id
 ),
+seen_writer AS (
+    SELECT DISTINCT
+        found.trace_id,
+        found.parent_span_id,
+        span.instance
+    FROM found
+    JOIN spans AS span
+        ON span.trace_id = found.trace_id
+        AND span.service_name = found.writer
+    WHERE found.parent_is_remote
+),
+possible_writer AS (
+    SELECT
+        found.trace_id,
+        found.parent_span_id,
+        owner.instance,
+        owner.state = 'dead'
+            AND (
+                NOT found.parent_is_remote
+                OR owner.last_time_unix_nano <= found.end_time_unix_nano + 5000000000
+            ) AS has_died,
+        owner.state = 'alive' AS is_alive,
+        seen.instance IS NOT NULL AS is_seen,
+        _instance_label(owner.service_name, owner.service_instance_id, owner.process_pid) AS label
+    FROM found
+    JOIN instances AS owner
+        ON owner.service_name = found.writer
+        AND owner.run_id IS NOT DISTINCT FROM found.run_id
+        AND (found.parent_is_remote OR owner.instance = found.instance)
+    LEFT JOIN seen_writer AS seen
+        ON seen.trace_id = found.trace_id
+        AND seen.parent_span_id = found.parent_span_id
+        AND seen.instance = owner.instance
+    QUALIFY is_seen
+        OR NOT bool_or(is_seen) OVER (PARTITION BY found.trace_id, found.parent_span_id)
+),
 writer AS (
     SELECT
-        owner.instance,
-        owner.service_name,
-        owner.run_id,
-        owner.state,
-        _instance_label(owner.service_name, owner.service_instance_id, owner.process_pid) AS label,
-        lost.lines AS lost_lines
-    FROM instances AS owner
+        possible.trace_id,
+        possible.parent_span_id,
+        bool_or(possible.is_seen) AS is_seen,
+        min(possible.label) FILTER (possible.has_died) AS dead_process,
+        min(possible.label) FILTER (possible.is_alive) AS live_process,
+        min(possible.label) FILTER (lost.lines > 0) AS losing_process,
+        sum(lost.lines)::BIGINT AS lost_lines
+    FROM possible_writer AS possible
     LEFT JOIN (
         SELECT
             counted.instance,
             counted.lines
         FROM _lost_line_counts AS counted
-        SEMI JOIN (
-            SELECT instance
-            FROM instances
-            SEMI JOIN found ON found.writer = instances.service_name
-        ) AS asked USING (instance)
+        SEMI JOIN possible_writer USING (instance)
     ) AS lost USING (instance)
-),
-writers AS (
-    SELECT
-        found.trace_id,
-        found.parent_span_id,
-        count(*) AS processes,
-        min(writer.label) FILTER (writer.state = 'dead') AS dead_process,
-        min(writer.label) FILTER (writer.state = 'alive') AS live_process,
-        min(writer.label) FILTER (writer.lost_lines > 0) AS losing_process,
-        sum(writer.lost_lines)::BIGINT AS lost_lines
-    FROM found
-    JOIN writer
-        ON writer.service_name = found.writer
-        AND writer.run_id IS NOT DISTINCT FROM found.run_id
-        AND (found.parent_is_remote OR writer.instance = found.instance)
-    GROUP BY found.trace_id, found.parent_span_id
+    GROUP BY possible.trace_id, possible.parent_span_id
 ),
 respelled AS (
     SELECT
@@ -162,27 +192,28 @@ respelled AS (
 judged AS (
     SELECT
         found.*,
-        writers.dead_process,
-        writers.live_process,
-        writers.losing_process,
-        writers.lost_lines,
+        writer.dead_process,
+        writer.live_process,
+        writer.losing_process,
+        writer.lost_lines,
         spelling.other_trace_id,
         spelling.other_span_id,
         CASE
             WHEN found.torn_place IS NOT NULL THEN 'line_torn'
             WHEN spelling.other_span_id IS NOT NULL THEN 'id_format'
             WHEN found.is_unsampled THEN 'not_sampled'
-            WHEN writers.losing_process IS NOT NULL THEN 'lines_lost'
-            WHEN writers.dead_process IS NOT NULL THEN 'parent_unfinished'
-            WHEN found.parent_is_remote AND writers.processes IS NULL THEN 'file_missing'
-            WHEN writers.live_process IS NOT NULL THEN 'parent_unfinished'
+            WHEN found.parent_is_remote AND found.is_to_nowhere AND writer.is_seen IS NOT TRUE
+                THEN 'file_missing'
+            WHEN writer.losing_process IS NOT NULL THEN 'lines_lost'
+            WHEN writer.dead_process IS NOT NULL THEN 'parent_unfinished'
+            WHEN writer.live_process IS NOT NULL THEN 'parent_unfinished'
             WHEN found.parent_is_remote THEN 'file_missing'
             ELSE 'unknown'
         END AS cause
     FROM found
-    LEFT JOIN writers
-        ON writers.trace_id = found.trace_id
-        AND writers.parent_span_id = found.parent_span_id
+    LEFT JOIN writer
+        ON writer.trace_id = found.trace_id
+        AND writer.parent_span_id = found.parent_span_id
     LEFT JOIN respelled AS spelling
         ON spelling.trace_id = found.trace_id
         AND spelling.parent_span_id = found.parent_span_id
@@ -234,7 +265,7 @@ SELECT
             THEN coalesce(service_name, 'the same process')
                 || ' should have written it: it died with the span open, or lines of it are lost'
         ELSE CASE
-            WHEN usual_caller IS NOT NULL
+            WHEN usual_caller IS NOT NULL AND NOT is_to_nowhere
                 THEN usual_caller || ', which usually calls ' || service_name
                     || ', should have written it: is its log among the inputs, did it die?'
             WHEN between_call IS NOT NULL
