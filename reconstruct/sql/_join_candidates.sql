@@ -64,7 +64,9 @@ compared AS (
         coalesce(other.end_time_unix_nano, other.start_time_unix_nano + other.open_ns) + 5000000
             >= coalesce(child.end_time_unix_nano, child.start_time_unix_nano + child.open_ns)
             AS outlasts,
-        child.start_time_unix_nano - other.start_time_unix_nano AS after_ns
+        child.start_time_unix_nano - other.start_time_unix_nano AS after_ns,
+        child.trace_id || child.span_id AS ids,
+        other.trace_id || other.span_id AS other_ids
     FROM pair
     ANTI JOIN outer_pair USING (node, other)
     JOIN spans AS child ON child.rowid = pair.node
@@ -109,7 +111,9 @@ judged AS (
         compared.is_other_rollout,
         compared.is_same_task,
         compared.outlasts,
-        compared.after_ns
+        compared.after_ns,
+        compared.ids,
+        compared.other_ids
     FROM compared
     LEFT JOIN (
         SELECT
@@ -127,6 +131,8 @@ caller AS (
     SELECT
         node,
         other,
+        ids,
+        other_ids,
         after_ns,
         room,
         CASE WHEN is_server THEN 'call' ELSE 'unserved' END AS kind,
@@ -151,6 +157,8 @@ encloser AS (
     SELECT
         node,
         other,
+        ids,
+        other_ids,
         after_ns,
         room,
         'process' AS kind,
@@ -173,6 +181,8 @@ encloser AS (
 SELECT
     node,
     other,
+    ids,
+    other_ids,
     kind,
     room,
     after_ns,
@@ -188,12 +198,21 @@ UNION ALL
 SELECT
     request.node,
     sender.rowid,
+    request.ids,
+    sender.trace_id || sender.span_id,
     'header',
     1000000000,
     request.start_time_unix_nano - sender.start_time_unix_nano,
     1,
     ['its traceparent header']
-FROM _lone_requests AS request
+FROM (
+    SELECT
+        node,
+        trace_id || span_id AS ids,
+        start_time_unix_nano,
+        sent
+    FROM _lone_requests
+) AS request
 JOIN spans AS sender
     ON sender.trace_id = request.sent.trace_id
     AND sender.span_id = request.sent.span_id
@@ -203,6 +222,8 @@ UNION ALL
 SELECT
     node,
     other,
+    ids,
+    other_ids,
     'id',
     1000000000,
     after_ns,

@@ -4,6 +4,7 @@ CREATE VIEW _lone_requests AS
 SELECT
     rowid AS node,
     trace_id,
+    span_id,
     instance,
     service_name,
     run_id,

@@ -9,6 +9,7 @@ WITH orphan AS MATERIALIZED (
     SELECT
         span.rowid AS node,
         span.trace_id,
+        span.span_id,
         span.parent_span_id,
         span.start_time_unix_nano
     FROM _edges AS edge
@@ -18,6 +19,8 @@ WITH orphan AS MATERIALIZED (
 SELECT
     orphan.node,
     parent.rowid AS other,
+    orphan.trace_id || orphan.span_id AS ids,
+    parent.trace_id || parent.span_id AS other_ids,
     orphan.start_time_unix_nano - parent.start_time_unix_nano AS after_ns,
     'its parent''s id, in the trace whose last 64 bits are the same' AS ground
 FROM orphan
@@ -31,6 +34,8 @@ UNION ALL
 SELECT
     orphan.node,
     parent.rowid,
+    orphan.trace_id || orphan.span_id,
+    parent.trace_id || parent.span_id,
     orphan.start_time_unix_nano - parent.start_time_unix_nano,
     'its parent''s id, read as a decimal number'
 FROM orphan

@@ -4,13 +4,16 @@
 --
 -- Pairs are taken from the best on: of equal scores the one that began last before its child. A call
 -- is proposed once, and once more for each time that it was sent again; other spans any number of
--- times. In each round those pairs are settled that are the best for both sides.
+-- times. In each round those pairs are settled that are the best for both sides. Of a span the 32
+-- best candidates are looked at.
 CREATE VIEW join_proposals AS
 WITH RECURSIVE
 best AS (
     SELECT
         node,
         other,
+        ids,
+        other_ids,
         kind,
         room,
         after_ns,
@@ -23,6 +26,8 @@ candidate AS MATERIALIZED (
     SELECT
         node,
         other,
+        ids,
+        other_ids,
         kind,
         room,
         after_ns,
@@ -30,12 +35,17 @@ candidate AS MATERIALIZED (
         grounds,
         count(*) OVER (PARTITION BY node, score) AS alike
     FROM best
-    QUALIFY row_number() OVER (PARTITION BY node ORDER BY score DESC, after_ns, other) <= 8
+    QUALIFY row_number() OVER (
+        PARTITION BY node
+        ORDER BY score DESC, after_ns, other_ids, other
+    ) <= 32
 ),
 round AS (
     SELECT
         node,
         other,
+        ids,
+        other_ids,
         room,
         after_ns,
         score,
@@ -45,6 +55,8 @@ round AS (
     SELECT
         node,
         other,
+        ids,
+        other_ids,
         room - taken,
         after_ns,
         score,
@@ -57,11 +69,18 @@ round AS (
         FROM (
             SELECT
                 *,
-                row_number() OVER (PARTITION BY node ORDER BY score DESC, after_ns, other) = 1
-                    AND row_number() OVER (PARTITION BY other ORDER BY score DESC, after_ns, node)
-                        <= room AS is_best
+                row_number() OVER childs = 1 AND row_number() OVER parents <= room AS is_best
             FROM round
             WHERE NOT is_settled
+            WINDOW
+                childs AS (
+                    PARTITION BY node
+                    ORDER BY score DESC, after_ns, other_ids, other
+                ),
+                parents AS (
+                    PARTITION BY other
+                    ORDER BY score DESC, after_ns, ids, node
+                )
         )
     )
     WHERE is_best OR (NOT is_done AND taken < room)

@@ -1,9 +1,9 @@
 """Whether the doctor finds what is broken, and nothing else: precision and recall per cause.
 
-Faults are planted in logs of a small gym (`planted_faults.py`), many of them in one log of healthy
-rollouts, or one in a log of its own; with --fleet in real runs of `gymlog demo` too. A finding
-counts by its code, its cause and its trace. Proposed joins count as right when they name the parent
-that the span had before. Exit code 1 when anything is below 0.95.
+Faults are planted in logs of a small gym (`busy_gym.py`, `planted_faults.py`), many of them in one
+log of healthy rollouts, or one in a log of its own; with --fleet in real runs of `gymlog demo` too.
+A finding counts by its code, its cause and its trace. Proposed joins count as right when they name
+the parent that the span had before. Exit code 1 when anything is below 0.95.
 
     python tests/bench/bench_doctor.py [--json] [--seeds 5] [--rollouts 300] [--fleet]
 """
@@ -18,20 +18,15 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
-from planted_faults import (
-    ANY,
-    LOG_FAULTS,
-    ROLLOUT_FAULTS,
-    SECOND,
-    SPECIAL_AGENTS,
-    Expected,
-    Log,
-    Record,
-)
+from busy_gym import ANY, SECOND, Log, Record
+from planted_faults import LOG_FAULTS, ROLLOUT_FAULTS, SPECIAL_AGENTS
 
 from reconstruct.engine import Engine
+
+Expected: TypeAlias = set[tuple[str, str, str]]
+"""Code, cause and subject of each finding that there should be."""
 
 ENOUGH: Final = 0.95
 JOINS: Final = "join_proposals"
