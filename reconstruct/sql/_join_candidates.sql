@@ -176,7 +176,7 @@ encloser AS (
     WHERE is_same_process
         AND is_inner
         AND NOT is_same_name
-        AND (NOT is_same_trace OR after_ns > 0)
+        AND (NOT is_same_trace OR (after_ns > 0 AND ids <> other_ids))
 )
 SELECT
     node,

@@ -100,6 +100,7 @@ found AS (
         caller.client AS usual_caller,
         between_call.what AS between_call,
         coalesce(between_call.is_to_nowhere, FALSE) AS is_to_nowhere,
+        child.start_time_unix_nano,
         coalesce(child.end_time_unix_nano, child.start_time_unix_nano + child.open_ns)
             AS end_time_unix_nano,
         coalesce(child.flags & 257 = 256, FALSE)
@@ -142,7 +143,9 @@ possible_writer AS (
         owner.state = 'dead'
             AND (
                 NOT found.parent_is_remote
-                OR owner.last_time_unix_nano <= found.end_time_unix_nano + 5000000000
+                OR owner.last_time_unix_nano
+                    BETWEEN found.start_time_unix_nano - 60000000000
+                    AND found.end_time_unix_nano + 5000000000
             ) AS has_died,
         owner.state = 'alive' AS is_alive,
         seen.instance IS NOT NULL AS is_seen,

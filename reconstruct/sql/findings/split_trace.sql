@@ -4,8 +4,8 @@
 -- span without one, and the second is:
 -- 1. it came with a traceparent header;
 -- 2. a parent is proposed for it (join_proposals);
--- 3. other traces of the same rollout exist, but none was running then: told as a note when
---    its service is never called otherwise, since its caller may write no spans at all;
+-- 3. other traces of the same rollout exist, none of them below it, but none was running then: told
+--    as a note when its service is never called otherwise, since its caller may write no spans;
 -- 4. it is no GET, HEAD or OPTIONS, and its service is otherwise called with a trace context.
 CREATE VIEW _finding_split_trace AS
 WITH
@@ -13,6 +13,8 @@ proposal AS MATERIALIZED (
     SELECT
         rowid AS node,
         kind,
+        trace_id,
+        parent_trace_id,
         parent_rowid AS caller,
         score,
         grounds
@@ -40,6 +42,9 @@ other_trace AS (
         ON other.rollout_id = request.rollout_id
         AND other.run_id IS NOT DISTINCT FROM request.run_id
         AND other.trace_id <> request.trace_id
+    ANTI JOIN proposal AS below
+        ON below.trace_id = other.trace_id
+        AND below.parent_trace_id = request.trace_id
     GROUP BY request.node
 ),
 usual_caller AS (
