@@ -19,6 +19,7 @@ __all__ = [
     "create_base_tables",
     "create_relations",
     "drop_relations",
+    "finding_codes",
     "fingerprint",
     "is_made",
     "names",
@@ -56,6 +57,12 @@ def column_comments() -> dict[str, str]:
     return {
         match[1]: match[2].replace("''", "'") for match in _COLUMN_COMMENT.finditer(relation_sql())
     }
+
+
+def finding_codes() -> tuple[str, ...]:
+    """Return the values of `findings.code`: the names of the files in `sql/findings`."""
+    folder = "findings/"
+    return tuple(name.removeprefix(folder) for name in names() if name.startswith(folder))
 
 
 def create_base_tables(connection: duckdb.DuckDBPyConnection) -> None:

@@ -3,6 +3,8 @@ CREATE VIEW _finding_cycle AS
 SELECT
     'cycle' AS code,
     'error' AS severity,
+    'cycle' AS cause,
+    1 AS confidence,
     span.run_id,
     span.trace_id,
     span.span_id,

@@ -15,6 +15,8 @@ WITH survivor AS (
 SELECT
     'deduplicated' AS code,
     CASE WHEN bool_and(class = 'json') THEN 'warning' ELSE 'error' END AS severity,
+    'lines_lost' AS cause,
+    1 AS confidence,
     NULL::VARCHAR AS run_id,
     NULL::VARCHAR AS trace_id,
     NULL::VARCHAR AS span_id,

@@ -3,6 +3,8 @@ CREATE VIEW _finding_duplicate_span AS
 SELECT
     'duplicate_span' AS code,
     'note' AS severity,
+    'read_twice' AS cause,
+    1 AS confidence,
     NULL::VARCHAR AS run_id,
     NULL::VARCHAR AS trace_id,
     NULL::VARCHAR AS span_id,

@@ -1,4 +1,5 @@
--- One row is a gap in the numbers that a process gives its lines, or its own word that it lost some.
+-- One row is a gap in the numbers that a process gives its lines, or its own word that it lost some:
+-- of its lines, or of what it exports over OTLP beside them.
 CREATE VIEW _finding_lost_lines AS
 WITH
 numbered AS (
@@ -52,6 +53,17 @@ neighbour AS (
         ORDER BY seq, file, line
     )
 ),
+last_line AS (
+    SELECT
+        instance,
+        arg_max(file, (time_unix_nano, seq)) AS file,
+        arg_max(line, (time_unix_nano, seq)) AS line,
+        coalesce(max(export_dropped), 0) AS export_dropped,
+        coalesce(max(export_failed), 0) AS export_failed
+    FROM _process_lines
+    JOIN _owners USING (owner)
+    GROUP BY instance
+),
 gap AS (
     SELECT
         owner.run_id,
@@ -70,6 +82,8 @@ gap AS (
 SELECT
     'lost_lines' AS code,
     CASE WHEN place_before IS NULL THEN 'warning' ELSE 'error' END AS severity,
+    'lines_lost' AS cause,
+    1 AS confidence,
     run_id,
     NULL::VARCHAR AS trace_id,
     NULL::VARCHAR AS span_id,
@@ -90,6 +104,8 @@ UNION ALL
 SELECT
     'lost_lines',
     'error',
+    'records_dropped',
+    1,
     owner.run_id,
     NULL,
     NULL,
@@ -101,15 +117,30 @@ SELECT
     'its stdout was closed, full or too slow',
     json_object('records_dropped', owner.records_dropped)
 FROM instances AS owner
-JOIN (
-    SELECT
-        instance,
-        arg_max(file, (time_unix_nano, seq)) AS file,
-        arg_max(line, (time_unix_nano, seq)) AS line
-    FROM _process_lines
-    JOIN _owners USING (owner)
-    GROUP BY instance
-) AS last_line USING (instance)
-WHERE owner.records_dropped > 0;
+JOIN last_line USING (instance)
+WHERE owner.records_dropped > 0
+UNION ALL
+SELECT
+    'lost_lines',
+    'warning',
+    'exports_dropped',
+    1,
+    owner.run_id,
+    NULL,
+    NULL,
+    last_line.file,
+    last_line.line,
+    _instance_label(owner.service_name, owner.service_instance_id, owner.process_pid),
+    _instance_label(owner.service_name, owner.service_instance_id, owner.process_pid)
+        || ' could not export ' || (last_line.export_dropped + last_line.export_failed)
+        || ' records over OTLP',
+    'its receiver was away or too slow; `reconstruct export otlp` sends the logs again',
+    json_object(
+        'export_dropped', last_line.export_dropped,
+        'export_failed', last_line.export_failed
+    )
+FROM instances AS owner
+JOIN last_line USING (instance)
+WHERE last_line.export_dropped + last_line.export_failed > 0;
 
 COMMENT ON VIEW _finding_lost_lines IS 'One row is a gap in the numbers that a process gives its lines, or its own word that it lost some.';

@@ -1,32 +1,30 @@
--- One row is a span whose times do not lie within its parent's, by more than 1 ms.
+-- One row is a span whose times do not lie within its parent's, by more than 1 ms, by one clock.
 --
 -- In one process, starting before the parent is an error of the writer, ending after it is detached
 -- work: a note. Requests are left out there, since a server may finish after its caller has all it
--- wants. Between processes only a child that starts before its parent is told, as a note: no
--- request does that, so the clocks differ.
+-- wants. Between processes of one host only a child that starts before its parent is told, as a
+-- note; between hosts it is clock_skew.
 CREATE VIEW _finding_outside_parent AS
 WITH outside AS (
     SELECT
-        child.run_id,
-        child.trace_id,
-        child.span_id,
-        child.file,
-        child.line,
-        _span_label(child.name, child.service_name) AS child_label,
-        _span_label(parent.name, parent.service_name) AS parent_label,
-        child.instance = parent.instance AS is_same_process,
-        parent.start_time_unix_nano - child.start_time_unix_nano AS early_ns,
-        CASE
-            WHEN child.instance = parent.instance AND child.kind NOT IN ('SERVER', 'CONSUMER')
-                THEN child.end_time_unix_nano - parent.end_time_unix_nano
-        END AS late_ns
-    FROM _edges AS edge
-    JOIN spans AS child ON child.rowid = edge.node
-    JOIN spans AS parent ON parent.rowid = edge.parent
+        run_id,
+        trace_id,
+        span_id,
+        file,
+        line,
+        child_label,
+        parent_label,
+        is_same_process,
+        early_ns,
+        CASE WHEN is_same_process AND kind NOT IN ('SERVER', 'CONSUMER') THEN late_ns END AS late_ns
+    FROM _outside_spans
+    WHERE clock = parent_clock
 )
 SELECT
     'outside_parent' AS code,
     CASE WHEN early_ns > 1000000 AND is_same_process THEN 'warning' ELSE 'note' END AS severity,
+    CASE WHEN early_ns > 1000000 THEN 'clock' END AS cause,
+    CASE WHEN early_ns > 1000000 THEN 0.7 END AS confidence,
     run_id,
     trace_id,
     span_id,
@@ -50,4 +48,4 @@ SELECT
 FROM outside
 WHERE early_ns > 1000000 OR late_ns > 1000000;
 
-COMMENT ON VIEW _finding_outside_parent IS 'One row is a span whose times do not lie within its parent''s, by more than 1 ms.';
+COMMENT ON VIEW _finding_outside_parent IS 'One row is a span whose times do not lie within its parent''s, by more than 1 ms, by one clock.';

@@ -12,6 +12,8 @@ open_span AS (
 SELECT
     'process_died' AS code,
     'error' AS severity,
+    'process_died' AS cause,
+    0.9 AS confidence,
     owner.run_id,
     NULL::VARCHAR AS trace_id,
     NULL::VARCHAR AS span_id,

@@ -1,120 +1,51 @@
--- One row is a request that began a trace of its own, though its caller was in another one.
+-- One row is a span that began a trace of its own, though what called it was in another one.
 --
--- It is a SERVER or CONSUMER span without a parent, and one of these is true:
--- 1. a span of the same rollout, in another trace and process, is running when it begins: its caller
---    is a client span without a server half, else the innermost of those that outlast it;
--- 2. a CLIENT span without a server half, in another trace, lies around it, of the same method and
---    the same port or path;
--- 3. other traces of the same rollout exist, but none is running then: told as a note when
---    its service is never called otherwise, since its caller may write no spans at all;
+-- It is a SERVER or CONSUMER span without a parent, and one of the first four is true, or another
+-- span without one, and the second is:
+-- 1. it came with a traceparent header;
+-- 2. a parent is proposed for it (join_proposals);
+-- 3. other traces of the same rollout exist, none of them below it, but none was running then: told
+--    as a note when its service is never called otherwise, since its caller may write no spans;
 -- 4. it is no GET, HEAD or OPTIONS, and its service is otherwise called with a trace context.
 CREATE VIEW _finding_split_trace AS
 WITH
-root AS (
+proposal AS MATERIALIZED (
     SELECT
         rowid AS node,
+        kind,
         trace_id,
-        span_id,
-        name,
+        parent_trace_id,
+        parent_rowid AS caller,
+        score,
+        grounds
+    FROM join_proposals
+    WHERE kind <> 'id'
+),
+request AS MATERIALIZED (
+    SELECT
+        node,
+        trace_id,
         service_name,
-        instance,
         run_id,
         rollout_id,
-        start_time_unix_nano,
-        coalesce(end_time_unix_nano, start_time_unix_nano + open_ns) AS end_time_unix_nano,
-        coalesce(
-            attributes->>'http.request.method',
-            attributes->>'http.method',
-            split_part(name, ' ', 1)
-        ) AS method,
-        coalesce(
-            attributes->>'url.path',
-            attributes->>'http.target',
-            attributes->>'http.route',
-            split_part(name, ' ', 2)
-        ) AS path,
-        coalesce(attributes->>'server.port', attributes->>'net.host.port') AS port,
-        file,
-        line
-    FROM spans
-    WHERE kind IN ('SERVER', 'CONSUMER') AND parent_span_id IS NULL
-),
-lone_client AS (
-    SELECT
-        client.rowid AS node,
-        client.trace_id,
-        client.instance,
-        client.start_time_unix_nano,
-        coalesce(client.end_time_unix_nano, client.start_time_unix_nano + client.open_ns)
-            AS end_time_unix_nano,
-        coalesce(
-            client.attributes->>'http.request.method',
-            client.attributes->>'http.method',
-            split_part(client.name, ' ', 2)
-        ) AS method,
-        client.attributes->>'server.port' AS port,
-        coalesce(client.attributes->>'url.full', client.attributes->>'http.url') AS url
-    FROM spans AS client
-    WHERE client.kind IN ('CLIENT', 'PRODUCER')
-        AND client.rowid NOT IN (
-            SELECT parent
-            FROM _edges
-            WHERE parent IS NOT NULL
-        )
-),
-rollout_caller AS (
-    SELECT
-        root.node,
-        arg_max(
-            other.rowid,
-            (
-                other.rowid IN (SELECT node FROM lone_client),
-                coalesce(other.end_time_unix_nano, other.start_time_unix_nano + other.open_ns)
-                    + 5000000 >= root.end_time_unix_nano,
-                other.start_time_unix_nano,
-                other.span_id
-            )
-        ) AS caller
-    FROM root
-    JOIN spans AS other
-        ON other.rollout_id = root.rollout_id
-        AND other.run_id IS NOT DISTINCT FROM root.run_id
-        AND other.trace_id <> root.trace_id
-        AND other.instance <> root.instance
-        AND other.start_time_unix_nano <= root.start_time_unix_nano
-        AND coalesce(other.end_time_unix_nano, other.start_time_unix_nano + other.open_ns)
-            >= root.start_time_unix_nano
-    GROUP BY root.node
-),
-client_caller AS (
-    SELECT
-        root.node,
-        arg_max(client.node, (client.start_time_unix_nano, client.node)) AS caller
-    FROM root
-    JOIN lone_client AS client
-        ON client.method = root.method
-        AND client.trace_id <> root.trace_id
-        AND client.instance <> root.instance
-        AND client.start_time_unix_nano <= root.start_time_unix_nano
-        AND client.end_time_unix_nano >= root.end_time_unix_nano
-        AND (
-            root.port IS NULL
-            OR client.port = root.port
-            OR contains(client.url, ':' || root.port || '/')
-        )
-        AND (coalesce(root.path, '') = '' OR contains(client.url, root.path))
-    GROUP BY root.node
+        method,
+        traceparent,
+        sent
+    FROM _lone_requests
 ),
 other_trace AS (
     SELECT
-        root.node,
-        count(DISTINCT other.trace_id) AS traces
-    FROM root
-    JOIN spans AS other
-        ON other.rollout_id = root.rollout_id
-        AND other.run_id IS NOT DISTINCT FROM root.run_id
-        AND other.trace_id <> root.trace_id
-    GROUP BY root.node
+        request.node,
+        count(*) AS traces
+    FROM request
+    JOIN _rollout_traces AS other
+        ON other.rollout_id = request.rollout_id
+        AND other.run_id IS NOT DISTINCT FROM request.run_id
+        AND other.trace_id <> request.trace_id
+    ANTI JOIN proposal AS below
+        ON below.trace_id = other.trace_id
+        AND below.parent_trace_id = request.trace_id
+    GROUP BY request.node
 ),
 usual_caller AS (
     SELECT
@@ -124,69 +55,166 @@ usual_caller AS (
     WHERE kind IN ('rpc', 'queue')
     GROUP BY server
 ),
+calling AS (
+    SELECT DISTINCT
+        service_name,
+        run_id
+    FROM spans
+    WHERE kind IN ('CLIENT', 'PRODUCER')
+),
+suspect AS (
+    SELECT
+        request.node,
+        request.trace_id,
+        request.method,
+        request.traceparent,
+        request.sent,
+        proposal.kind,
+        proposal.caller,
+        proposal.score,
+        proposal.grounds,
+        usual.client AS usual_caller,
+        coalesce(other_trace.traces, 0) AS other_traces
+    FROM request
+    LEFT JOIN proposal USING (node)
+    LEFT JOIN other_trace USING (node)
+    LEFT JOIN usual_caller AS usual ON usual.server = request.service_name
+    UNION ALL BY NAME
+    SELECT
+        node,
+        kind,
+        caller,
+        score,
+        grounds,
+        0 AS other_traces
+    FROM proposal
+    WHERE kind IN ('unserved', 'process')
+),
 judged AS (
     SELECT
-        root.node,
-        root.trace_id,
-        root.span_id,
-        root.name,
-        root.service_name,
-        root.run_id,
-        root.rollout_id,
-        root.file,
-        root.line,
-        coalesce(rollout_caller.caller, client_caller.caller) AS caller,
+        suspect.node,
+        suspect.score,
+        suspect.grounds,
+        suspect.traceparent,
+        suspect.usual_caller,
+        suspect.other_traces,
+        caller.trace_id AS caller_trace_id,
+        caller.span_id AS caller_span_id,
+        caller.file || ':' || caller.line AS caller_place,
+        caller.name AS caller_name,
+        _span_label(caller.name, caller.service_name) AS caller_label,
+        coalesce(caller.service_name, suspect.usual_caller) AS caller_service,
         CASE
-            WHEN rollout_caller.caller IS NOT NULL THEN 'a span of the same rollout was running'
-            WHEN client_caller.caller IS NOT NULL THEN 'a client span without a server half lies around it'
-            WHEN other_trace.traces > 0 THEN 'other traces of the same rollout exist'
-            WHEN root.method NOT IN ('GET', 'HEAD', 'OPTIONS') AND usual_caller.client IS NOT NULL
-                THEN 'its service is otherwise called with a trace context'
-        END AS ground,
-        usual_caller.client AS usual_caller,
-        coalesce(other_trace.traces, 0) AS other_traces
-    FROM root
-    LEFT JOIN rollout_caller USING (node)
-    LEFT JOIN client_caller USING (node)
-    LEFT JOIN other_trace USING (node)
-    LEFT JOIN usual_caller ON usual_caller.server = root.service_name
+            WHEN suspect.sent.trace_id <> '' AND NOT _is_zero_id(suspect.sent)
+                THEN 'traceparent_ignored'
+            WHEN suspect.traceparent IS NOT NULL THEN 'invalid_id'
+            WHEN suspect.kind = 'unserved' THEN 'server_group_closed'
+            WHEN suspect.kind = 'process' THEN 'context_lost_in_process'
+            WHEN json_contains(suspect.grounds, '"a call that nothing answers"')
+                THEN 'context_not_extracted'
+            WHEN caller.rowid IS NOT NULL AND calling.service_name IS NULL
+                THEN 'client_group_closed'
+            WHEN caller.rowid IS NOT NULL
+                OR suspect.other_traces > 0
+                OR (
+                    suspect.method NOT IN ('GET', 'HEAD', 'OPTIONS')
+                    AND suspect.usual_caller IS NOT NULL
+                ) THEN 'egress_bypassed'
+        END AS cause,
+        caller.rowid IS NOT NULL AS has_caller,
+        CASE
+            WHEN caller.rowid IS NOT NULL OR suspect.traceparent IS NOT NULL THEN NULL
+            WHEN suspect.other_traces > 0 THEN 'other traces of the same rollout exist'
+            ELSE 'its service is otherwise called with a trace context'
+        END AS weak_ground,
+        json_contains(suspect.grounds, '"same rollout"')
+            OR json_contains(suspect.grounds, '"same trace"') AS is_certain
+    FROM suspect
+    LEFT JOIN spans AS caller ON caller.rowid = suspect.caller
+    LEFT JOIN calling
+        ON calling.service_name = caller.service_name
+        AND calling.run_id IS NOT DISTINCT FROM caller.run_id
 )
 SELECT
     'split_trace' AS code,
     CASE
-        WHEN judged.caller IS NOT NULL THEN 'error'
+        WHEN judged.cause = 'context_lost_in_process' AND NOT judged.is_certain THEN 'warning'
+        WHEN judged.weak_ground IS NULL THEN 'error'
         WHEN judged.other_traces > 0 AND judged.usual_caller IS NULL THEN 'note'
         ELSE 'warning'
     END AS severity,
-    judged.run_id,
-    judged.trace_id,
-    judged.span_id,
-    judged.file,
-    judged.line,
-    coalesce(caller.service_name, judged.usual_caller, 'unknown') || ' -> '
-        || _span_label(judged.name, judged.service_name) AS place,
-    _span_label(judged.name, judged.service_name) || ' began a trace of its own'
-        || coalesce(', rollout ' || judged.rollout_id, '')
-        || coalesce(
-            '; its caller is ' || _span_label(caller.name, caller.service_name) || ', trace '
-                || caller.trace_id || ' at ' || caller.file || ':' || caller.line,
-            '; ' || judged.ground
-        ) AS message,
-    'the trace context was not passed from '
-        || coalesce(caller.service_name, judged.usual_caller, 'its caller') || ' to '
-        || coalesce(judged.service_name, 'it')
-        || ': send the call through gymlog.request(), or inject traceparent' AS hint,
+    judged.cause,
+    CASE
+        WHEN judged.cause = 'traceparent_ignored' THEN 1
+        WHEN judged.cause = 'invalid_id' THEN 0.95
+        WHEN judged.cause = 'client_group_closed' THEN 0.7
+        WHEN judged.weak_ground IS NOT NULL THEN 0.5
+        WHEN judged.is_certain THEN 0.9
+        WHEN judged.cause = 'context_lost_in_process' THEN 0.7
+        ELSE 0.8
+    END AS confidence,
+    root.run_id,
+    root.trace_id,
+    root.span_id,
+    root.file,
+    root.line,
+    CASE
+        WHEN judged.cause = 'context_lost_in_process' THEN judged.caller_name
+        ELSE coalesce(judged.caller_service, 'unknown')
+    END || ' -> ' || _span_label(root.name, root.service_name) AS place,
+    _span_label(root.name, root.service_name) || CASE
+        WHEN root.trace_id = judged.caller_trace_id THEN ' has no parent'
+        ELSE ' began a trace of its own'
+    END
+        || coalesce(', rollout ' || root.rollout_id, '')
+        || CASE
+            WHEN judged.cause = 'context_lost_in_process'
+                THEN ' while its process was in ' || judged.caller_label || ', trace '
+                    || judged.caller_trace_id || ' at ' || judged.caller_place
+            WHEN judged.has_caller
+                THEN '; its caller is ' || judged.caller_label || ', trace '
+                    || judged.caller_trace_id || ' at ' || judged.caller_place
+            WHEN judged.traceparent IS NOT NULL
+                THEN '; it came with traceparent ' || judged.traceparent
+            ELSE '; ' || judged.weak_ground
+        END AS message,
+    CASE judged.cause
+        WHEN 'traceparent_ignored'
+            THEN coalesce(root.service_name, 'it')
+                || ' was sent a trace context and did not use it: install its ingress, and open its span group server'
+        WHEN 'invalid_id'
+            THEN 'its traceparent header is none: whatever called '
+                || coalesce(root.service_name, 'it') || ' must send 00-<32 hex digits>-<16>-<2>, not all zeros'
+        WHEN 'server_group_closed'
+            THEN coalesce(root.service_name, 'it')
+                || ' writes no span of a request: open its span group server, or install its ingress'
+        WHEN 'context_not_extracted'
+            THEN 'the call has a span in ' || judged.caller_service || ', but '
+                || coalesce(root.service_name, 'its receiver')
+                || ' did not get or read its traceparent: install the ingress there, look for a proxy that drops headers'
+        WHEN 'client_group_closed'
+            THEN judged.caller_service
+                || ' writes no span of a call: open its span group http_client, and send calls through gymlog.request()'
+        WHEN 'context_lost_in_process'
+            THEN 'its context was lost on the way to another thread or task: '
+                || 'use asyncio.to_thread or contextvars.copy_context().run, or give the span a link'
+        ELSE 'the trace context was not passed from ' || coalesce(judged.caller_service, 'its caller')
+            || ' to ' || coalesce(root.service_name, 'it')
+            || ': send the call through gymlog.request(), or inject traceparent'
+    END AS hint,
     json_object(
-        'ground', judged.ground,
-        'rollout_id', judged.rollout_id,
-        'caller_trace_id', caller.trace_id,
-        'caller_span_id', caller.span_id,
-        'caller_place', caller.file || ':' || caller.line,
+        'grounds', coalesce(judged.grounds, to_json([judged.weak_ground])),
+        'score', judged.score,
+        'rollout_id', root.rollout_id,
+        'traceparent', judged.traceparent,
+        'caller_trace_id', judged.caller_trace_id,
+        'caller_span_id', judged.caller_span_id,
+        'caller_place', judged.caller_place,
         'usual_caller', judged.usual_caller,
         'other_traces_of_rollout', judged.other_traces
     ) AS evidence
 FROM judged
-LEFT JOIN spans AS caller ON caller.rowid = judged.caller
-WHERE judged.ground IS NOT NULL;
+JOIN spans AS root ON root.rowid = judged.node
+WHERE judged.cause IS NOT NULL;
 
-COMMENT ON VIEW _finding_split_trace IS 'One row is a request that began a trace of its own, though its caller was in another one.';
+COMMENT ON VIEW _finding_split_trace IS 'One row is a span that began a trace of its own, though what called it was in another one.';

@@ -1,6 +1,7 @@
 -- One row is a file with damaged lines of one class.
 --
--- A whole record among other text is only noted. Text that is not UTF-8 is no concern of traces.
+-- A whole record among other text is only noted. Text that is not UTF-8 is no concern of traces. What
+-- was refused for an id is told by invalid_id.
 CREATE VIEW _finding_torn_lines AS
 WITH damaged AS (
     SELECT
@@ -11,12 +12,15 @@ WITH damaged AS (
         contains(reason, 'not read') AS is_partly_read,
         class <> 'recovered' OR is_partly_read OR contains(reason, 'not whole') AS has_loss
     FROM _rejected_lines
-    WHERE class IN ('torn', 'invalid', 'oversize')
+    WHERE class IN ('torn', 'oversize')
+        OR (class = 'invalid' AND _bad_id_field(reason) IS NULL)
         OR (class = 'recovered' AND lost_lines IS NULL)
 )
 SELECT
     'torn_lines' AS code,
     CASE WHEN has_loss THEN 'warning' ELSE 'note' END AS severity,
+    CASE class WHEN 'torn' THEN 'line_torn' WHEN 'invalid' THEN 'broken_format' END AS cause,
+    CASE WHEN class IN ('torn', 'invalid') THEN 1 END AS confidence,
     NULL::VARCHAR AS run_id,
     NULL::VARCHAR AS trace_id,
     NULL::VARCHAR AS span_id,

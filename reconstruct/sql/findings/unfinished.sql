@@ -10,6 +10,12 @@ SELECT
         WHEN span.state = 'open' THEN 'note'
         ELSE 'warning'
     END AS severity,
+    CASE
+        WHEN span.state = 'lost' AND owner.state = 'dead' THEN 'process_died'
+        WHEN span.state = 'open' THEN 'still_running'
+        ELSE 'process_stopped'
+    END AS cause,
+    CASE WHEN span.state = 'open' THEN 0.8 ELSE 0.9 END AS confidence,
     span.run_id,
     span.trace_id,
     span.span_id,

@@ -62,3 +62,56 @@ def test_no_spans_are_nothing_to_judge(tmp_path, run):
     (tmp_path / "a.log").write_text("text\n")
     done = run("doctor", tmp_path)
     assert (done.code, done.out) == (0, "Nothing to judge: no spans in these logs.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("error", 1),
+        ("warning", 1),
+        ("note", 1),
+        ("never", 0),
+        ("orphan", 1),
+        ("cycle, orphan", 1),
+        ("unknown", 1),
+        ("cycle,clock", 0),
+    ],
+)
+def test_fail_on_says_what_counts(broken, run, words, code):
+    """Severities and what is worse, codes, causes."""
+    done = run("doctor", "logs", "--fail-on", words)
+    assert done.code == code
+    assert done.out == run("doctor", "logs").out
+
+
+def test_fail_on_note(logs, run):
+    """A note alone ends with 0 unless it is asked for."""
+    logs["model"].write(logs["model"].path.read_text().splitlines()[1] + "\n")
+    assert run("doctor", "logs").code == 0
+    assert run("doctor", "logs", "--fail-on", "error").code == 0
+    assert run("doctor", "logs", "--fail-on", "note").code == 1
+
+
+def test_fail_on_knows_its_words(broken, run):
+    """A near one is suggested, and nothing is read."""
+    done = run("doctor", "nowhere", "--fail-on", "orfan")
+    assert done.code == 2
+    assert "--fail-on knows no 'orfan'; did you mean orphan?" in done.err
+
+
+def test_the_cause_is_said_with_how_sure_it_is(broken, run):
+    assert "         cause: unknown, 30 % sure\n" in run("doctor", "logs").out
+
+
+def test_the_sql_gives_the_same_findings(broken, run):
+    """One run or all, in the order of files."""
+    for options in ((), ("--run", "run-1"), ("--service", "model")):
+        text = run("doctor", "logs", "--sql", *options).out
+        rows = run("query", text.removesuffix(";\n"), "logs", "--format", "json").json
+        found = run("doctor", "logs", "--json", *options).json
+        key = ("code", "trace_id", "span_id", "message")
+        by_key = [
+            sorted([row[name] or "" for name in key] for row in each) for each in (rows, found)
+        ]
+        assert by_key[0] == by_key[1]
+        assert found

@@ -323,7 +323,13 @@ def test_a_client_span_without_a_server_half_is_the_caller(logs: Any) -> None:
         attributes={"http.request.method": "POST", "url.path": "/v1", "server.port": 80},
     )
     (split,) = found(logs)["split_trace"]
-    assert split["evidence"]["ground"] == "a client span without a server half lies around it"
+    assert split["cause"] == "context_not_extracted"
+    assert split["evidence"]["grounds"] == [
+        "a call that nothing answers",
+        "same path",
+        "same port",
+        "ended later",
+    ]
 
 
 def test_health_probes_split_nothing(logs: Any) -> None:
@@ -391,7 +397,7 @@ def test_copies_collisions_and_times(logs: Any) -> None:
         (-2 * MS, 5 * MS, "a", "INTERNAL", "warning"),
         (1 * MS, 12 * MS, "a", "INTERNAL", "note"),
         (1 * MS, 12 * MS, "a", "SERVER", None),
-        (-2 * MS, 5 * MS, "b", "SERVER", "note"),
+        (-2 * MS, 5 * MS, "b", "SERVER", None),
         (1 * MS, 12 * MS, "b", "SERVER", None),
         (-MS, 11 * MS, "a", "INTERNAL", None),
     ],

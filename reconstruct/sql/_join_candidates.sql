@@ -1,0 +1,234 @@
+-- A ground for a join, and the doubt that it leaves: 1 where it does not hold.
+CREATE MACRO _ground(holds, name, doubt) AS {
+    'name': name,
+    'doubt': CASE WHEN holds THEN doubt ELSE 1 END::DOUBLE
+};
+
+COMMENT ON MACRO _ground IS 'A ground for a join, and the doubt that it leaves: 1 where it does not hold.';
+
+-- One row is a span without its parent and a span that may be it, with the grounds for that.
+--
+-- Each ground leaves some doubt, and the score is 1 less the product of these doubts. A span is no
+-- candidate where a child of it is.
+CREATE VIEW _join_candidates AS
+WITH
+pair AS MATERIALIZED (
+    SELECT
+        node,
+        other,
+        bool_or(ground = 'request') AS is_request,
+        bool_or(ground IN ('client', 'unserved')) AS is_call,
+        bool_or(ground IN ('rollout', 'trace', 'usual_parent', 'inside')) AS is_inner,
+        bool_or(ground = 'usual_parent') AS is_usual,
+        bool_or(ground = 'inside') AS is_inside
+    FROM _running_then
+    GROUP BY node, other
+),
+outer_pair AS (
+    SELECT DISTINCT
+        pair.node,
+        edge.parent AS other
+    FROM pair
+    JOIN _edges AS edge ON edge.node = pair.other
+),
+compared AS (
+    SELECT
+        pair.node,
+        pair.other,
+        pair.is_request,
+        pair.is_call,
+        pair.is_inner,
+        pair.is_usual,
+        pair.is_inside,
+        _asked_method(child.name, child.attributes) AS asked_method,
+        _asked_path(child.name, child.attributes) AS path,
+        _asked_port(child.attributes) AS port,
+        _called_method(other.name, other.attributes) AS called_method,
+        _called_url(other.attributes) AS url,
+        other.attributes->>'server.port' AS called_port,
+        1 + coalesce(
+            try_cast(other.attributes->>'http.request.resend_count' AS BIGINT),
+            0
+        ) AS tries,
+        child.kind IN ('SERVER', 'CONSUMER') AS is_server,
+        other.kind IN ('CLIENT', 'PRODUCER') AS is_client,
+        other.instance = child.instance AS is_same_process,
+        other.trace_id = child.trace_id AS is_same_trace,
+        other.name = child.name AS is_same_name,
+        coalesce(other.rollout_id = child.rollout_id, FALSE) AS is_same_rollout,
+        coalesce(other.rollout_id <> child.rollout_id, FALSE) AS is_other_rollout,
+        coalesce(
+            (other.attributes->>'gymlog.task.id') = (child.attributes->>'gymlog.task.id'),
+            FALSE
+        ) AS is_same_task,
+        coalesce(other.end_time_unix_nano, other.start_time_unix_nano + other.open_ns) + 5000000
+            >= coalesce(child.end_time_unix_nano, child.start_time_unix_nano + child.open_ns)
+            AS outlasts,
+        child.start_time_unix_nano - other.start_time_unix_nano AS after_ns,
+        child.trace_id || child.span_id AS ids,
+        other.trace_id || other.span_id AS other_ids
+    FROM pair
+    ANTI JOIN outer_pair USING (node, other)
+    JOIN spans AS child ON child.rowid = pair.node
+    JOIN spans AS other ON other.rowid = pair.other
+),
+judged AS (
+    SELECT
+        compared.node,
+        compared.other,
+        compared.is_request,
+        compared.is_call,
+        compared.is_inner,
+        compared.is_usual,
+        compared.is_inside,
+        compared.is_client
+            AND compared.tries > coalesce(answered.answers, 0)
+            AND (
+                NOT compared.is_server
+                OR (
+                    compared.asked_method = compared.called_method
+                    AND (_is_any_path(compared.path) OR contains(compared.url, compared.path))
+                    AND (
+                        compared.port IS NULL
+                        OR compared.port = compared.called_port
+                        OR contains(compared.url, ':' || compared.port || '/')
+                    )
+                )
+            ) IS TRUE AS is_free_call,
+        compared.is_server AND NOT _is_any_path(compared.path) AS has_path,
+        compared.is_server AND compared.port IS NOT NULL AS has_port,
+        CASE
+            WHEN compared.is_client
+                THEN greatest(compared.tries - coalesce(answered.answers, 0), 1)
+            ELSE 1000000000
+        END AS room,
+        compared.is_server,
+        compared.is_client,
+        compared.is_same_process,
+        compared.is_same_trace,
+        compared.is_same_name,
+        compared.is_same_rollout,
+        compared.is_other_rollout,
+        compared.is_same_task,
+        compared.outlasts,
+        compared.after_ns,
+        compared.ids,
+        compared.other_ids
+    FROM compared
+    LEFT JOIN (
+        SELECT
+            parent,
+            count(*) AS answers
+        FROM _edges
+        WHERE parent IN (
+            SELECT other
+            FROM pair
+        )
+        GROUP BY parent
+    ) AS answered ON answered.parent = compared.other
+),
+caller AS (
+    SELECT
+        node,
+        other,
+        ids,
+        other_ids,
+        after_ns,
+        room,
+        CASE WHEN is_server THEN 'call' ELSE 'unserved' END AS kind,
+        [
+            _ground(is_same_rollout, 'same rollout', 0.4),
+            _ground(is_free_call, 'a call that nothing answers', 0.6),
+            _ground(is_free_call AND has_path, 'same path', 0.5),
+            _ground(is_free_call AND has_port, 'same port', 0.7),
+            _ground(outlasts, 'ended later', 0.7)
+        ] AS grounds,
+        CASE WHEN is_client AND NOT is_free_call THEN 0.5 ELSE 1 END AS trust
+    FROM judged
+    WHERE NOT is_same_process
+        AND NOT is_same_trace
+        AND NOT is_other_rollout
+        AND (
+            is_request
+            OR (is_call AND is_free_call AND (is_same_rollout OR outlasts))
+        )
+),
+encloser AS (
+    SELECT
+        node,
+        other,
+        ids,
+        other_ids,
+        after_ns,
+        room,
+        'process' AS kind,
+        [
+            _ground(TRUE, 'same process', 0.5),
+            _ground(is_same_rollout, 'same rollout', 0.4),
+            _ground(is_same_trace, 'same trace', 0.4),
+            _ground(is_same_task, 'same task', 0.5),
+            _ground(is_usual, 'the usual parent', 0.5),
+            _ground(is_inside, 'always inside a request', 0.8),
+            _ground(outlasts, 'ended later', 0.7)
+        ] AS grounds,
+        1 AS trust
+    FROM judged
+    WHERE is_same_process
+        AND is_inner
+        AND NOT is_same_name
+        AND (NOT is_same_trace OR (after_ns > 0 AND ids <> other_ids))
+)
+SELECT
+    node,
+    other,
+    ids,
+    other_ids,
+    kind,
+    room,
+    after_ns,
+    trust * (1 - list_product(list_transform(grounds, lambda each: each.doubt))) AS score,
+    list_transform(list_filter(grounds, lambda each: each.doubt < 1), lambda each: each.name)
+        AS grounds
+FROM (
+    FROM caller
+    UNION ALL BY NAME
+    FROM encloser
+)
+UNION ALL
+SELECT
+    request.node,
+    sender.rowid,
+    request.ids,
+    sender.trace_id || sender.span_id,
+    'header',
+    1000000000,
+    request.start_time_unix_nano - sender.start_time_unix_nano,
+    1,
+    ['its traceparent header']
+FROM (
+    SELECT
+        node,
+        trace_id || span_id AS ids,
+        start_time_unix_nano,
+        sent
+    FROM _lone_requests
+) AS request
+JOIN spans AS sender
+    ON sender.trace_id = request.sent.trace_id
+    AND sender.span_id = request.sent.span_id
+    AND sender.occurrence = 1
+    AND sender.rowid <> request.node
+UNION ALL
+SELECT
+    node,
+    other,
+    ids,
+    other_ids,
+    'id',
+    1000000000,
+    after_ns,
+    0.95,
+    [ground]
+FROM _respelled_parents;
+
+COMMENT ON VIEW _join_candidates IS 'One row is a span without its parent and a span that may be it, with the grounds for that.';
