@@ -132,8 +132,9 @@ def _described(group: "FindingGroup", examples: int, columns: int) -> Iterator[L
         yield from flow(_where(finding), columns, _INDENT)
     if left := group.count - len(shown):
         yield (Part(_INDENT), Part(f"… {left:,} more; --examples 0 shows all", "quiet"))
-    if first.cause is not None:
-        sure = "" if first.confidence is None else f", {100 * first.confidence:.0f} % sure"
+    if first.cause not in (None, first.code):
+        is_sure = first.confidence in (None, 1)
+        sure = "" if is_sure else f", {100 * (first.confidence or 0):.0f} % sure"
         yield (Part(_INDENT), Part(f"cause: {first.cause}{sure}", "quiet"))
     for line in _wrapped(f"→ {first.hint}", columns):
         yield (Part(_INDENT), Part(line, "good"))

@@ -1,8 +1,19 @@
+-- A word of a span's name, if it is a method of HTTP.
+CREATE MACRO _method_in(name, nth) AS nullif(
+    regexp_extract(
+        split_part(name, ' ', nth),
+        '^(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|CONNECT|QUERY)$'
+    ),
+    ''
+);
+
+COMMENT ON MACRO _method_in IS 'A word of a span''s name, if it is a method of HTTP.';
+
 -- The method that a SERVER span was asked with.
 CREATE MACRO _asked_method(name, attributes) AS coalesce(
     attributes->>'http.request.method',
     attributes->>'http.method',
-    split_part(name, ' ', 1)
+    _method_in(name, 1)
 );
 
 COMMENT ON MACRO _asked_method IS 'The method that a SERVER span was asked with.';
@@ -29,7 +40,7 @@ COMMENT ON MACRO _asked_port IS 'The port that a SERVER span was asked at.';
 CREATE MACRO _called_method(name, attributes) AS coalesce(
     attributes->>'http.request.method',
     attributes->>'http.method',
-    split_part(name, ' ', 2)
+    _method_in(name, 2)
 );
 
 COMMENT ON MACRO _called_method IS 'The method that a CLIENT span called with.';

@@ -81,22 +81,21 @@ judged AS (
         compared.is_inner,
         compared.is_usual,
         compared.is_inside,
-        compared.is_client
-            AND compared.tries > coalesce(answered.answers, 0)
-            AND (
-                NOT compared.is_server
-                OR (
-                    compared.asked_method = compared.called_method
-                    AND (_is_any_path(compared.path) OR contains(compared.url, compared.path))
-                    AND (
-                        compared.port IS NULL
-                        OR compared.port = compared.called_port
-                        OR contains(compared.url, ':' || compared.port || '/')
-                    )
-                )
-            ) IS TRUE AS is_free_call,
-        compared.is_server AND NOT _is_any_path(compared.path) AS has_path,
-        compared.is_server AND compared.port IS NOT NULL AS has_port,
+        compared.is_client AND compared.tries > coalesce(answered.answers, 0) AS is_unanswered,
+        NOT compared.is_server
+            OR coalesce(compared.asked_method = compared.called_method, TRUE) AS fits_method,
+        CASE
+            WHEN compared.is_server AND NOT _is_any_path(compared.path)
+                THEN contains(compared.url, compared.path)
+        END AS fits_path,
+        CASE
+            WHEN compared.is_server AND compared.port IS NOT NULL
+                THEN coalesce(compared.port = compared.called_port, FALSE)
+                    OR contains(compared.url, ':' || compared.port || '/')
+        END AS fits_port,
+        compared.is_server
+            AND compared.url IS NULL
+            AND NOT (_is_any_path(compared.path) AND compared.port IS NULL) AS has_no_url,
         CASE
             WHEN compared.is_client
                 THEN greatest(compared.tries - coalesce(answered.answers, 0), 1)
@@ -127,6 +126,15 @@ judged AS (
         GROUP BY parent
     ) AS answered ON answered.parent = compared.other
 ),
+fitting AS (
+    SELECT
+        *,
+        is_unanswered
+            AND fits_method
+            AND coalesce(fits_path, TRUE)
+            AND coalesce(fits_port, TRUE) AS is_free_call
+    FROM judged
+),
 caller AS (
     SELECT
         node,
@@ -139,18 +147,18 @@ caller AS (
         [
             _ground(is_same_rollout, 'same rollout', 0.4),
             _ground(is_free_call, 'a call that nothing answers', 0.6),
-            _ground(is_free_call AND has_path, 'same path', 0.5),
-            _ground(is_free_call AND has_port, 'same port', 0.7),
+            _ground(is_free_call AND coalesce(fits_path, FALSE), 'same path', 0.5),
+            _ground(is_free_call AND coalesce(fits_port, FALSE), 'same port', 0.7),
             _ground(outlasts, 'ended later', 0.7)
         ] AS grounds,
         CASE WHEN is_client AND NOT is_free_call THEN 0.5 ELSE 1 END AS trust
-    FROM judged
+    FROM fitting
     WHERE NOT is_same_process
         AND NOT is_same_trace
         AND NOT is_other_rollout
         AND (
             is_request
-            OR (is_call AND is_free_call AND (is_same_rollout OR outlasts))
+            OR (is_call AND is_free_call AND (is_same_rollout OR (outlasts AND NOT has_no_url)))
         )
 ),
 encloser AS (
@@ -172,7 +180,7 @@ encloser AS (
             _ground(outlasts, 'ended later', 0.7)
         ] AS grounds,
         1 AS trust
-    FROM judged
+    FROM fitting
     WHERE is_same_process
         AND is_inner
         AND NOT is_same_name

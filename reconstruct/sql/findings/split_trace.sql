@@ -117,7 +117,7 @@ judged AS (
             WHEN caller.rowid IS NOT NULL
                 OR suspect.other_traces > 0
                 OR (
-                    suspect.method NOT IN ('GET', 'HEAD', 'OPTIONS')
+                    coalesce(suspect.method, '') NOT IN ('GET', 'HEAD', 'OPTIONS')
                     AND suspect.usual_caller IS NOT NULL
                 ) THEN 'egress_bypassed'
         END AS cause,
@@ -188,19 +188,17 @@ SELECT
         WHEN 'server_group_closed'
             THEN coalesce(root.service_name, 'it')
                 || ' writes no span of a request: open its span group server, or install its ingress'
-        WHEN 'context_not_extracted'
-            THEN 'the call has a span in ' || judged.caller_service || ', but '
-                || coalesce(root.service_name, 'its receiver')
-                || ' did not get or read its traceparent: install the ingress there, look for a proxy that drops headers'
-        WHEN 'client_group_closed'
-            THEN judged.caller_service
-                || ' writes no span of a call: open its span group http_client, and send calls through gymlog.request()'
         WHEN 'context_lost_in_process'
             THEN 'its context was lost on the way to another thread or task: '
                 || 'use asyncio.to_thread or contextvars.copy_context().run, or give the span a link'
         ELSE 'the trace context was not passed from ' || coalesce(judged.caller_service, 'its caller')
-            || ' to ' || coalesce(root.service_name, 'it')
-            || ': send the call through gymlog.request(), or inject traceparent'
+            || ' to ' || coalesce(root.service_name, 'it') || CASE judged.cause
+                WHEN 'context_not_extracted'
+                    THEN ', though the call has a span: install the ingress there, look for a proxy that drops headers'
+                WHEN 'client_group_closed'
+                    THEN ', and no call has a span: open the span group http_client, send calls through gymlog.request()'
+                ELSE ': send the call through gymlog.request(), or inject traceparent'
+            END
     END AS hint,
     json_object(
         'grounds', coalesce(judged.grounds, to_json([judged.weak_ground])),
