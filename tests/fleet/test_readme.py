@@ -18,6 +18,7 @@ import pytest
 
 from gymlog import settings
 from gymlog.metrics import instruments, series
+from reconstruct.findings import CAUSES
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -227,6 +228,16 @@ def test_what_is_stuck_and_what_held_a_step_up(shell):
     assert len(held_up.splitlines()) == 6
 
 
+def test_what_is_broken(shell):
+    """Nothing is, and nothing is proposed; every cause has its row in the table."""
+    verdict, proposals = answers_of(shell, block("reconstruct doctor logs/ "))
+    assert verdict.startswith("Nothing is broken")
+    assert len(proposals.splitlines()) == 1
+    table = (ROOT / "README.md").read_text().partition("<summary>Causes</summary>")[2]
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", table.partition("</details>")[0], re.MULTILINE)
+    assert dict(rows) == CAUSES
+
+
 def test_who_calls_whom(shell):
     """The agent calls the model, by clocks of one machine."""
     drawn, _, diagram, clocks, _, startup = answers_of(shell, block("reconstruct map logs/\n"))
@@ -240,7 +251,10 @@ def test_what_changed(shell):
     """Few rollouts, so nothing is sure; two of them are one tree."""
     cohorts, tree = answers_of(shell, block("reconstruct diff --slowest 10% logs/ "))
     assert "gym.model.responses" in cohorts
-    assert "spans in both" in tree
+    assert [line[:14].split() for line in tree.splitlines()[:2]] == [
+        ["A", "rollout", "0-0"],
+        ["B", "rollout", "0-1"],
+    ]
 
 
 def test_the_query_answers(shell):
