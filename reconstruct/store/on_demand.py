@@ -18,13 +18,13 @@ from reconstruct.store import relations
 __all__ = ["OnDemand"]
 
 _WORD: Final = re.compile(r"\w+")
-_SOURCE: Final = re.compile(r"\b(?:from|join)\s+\"?(\w+)")
+_SOURCE: Final = re.compile(r"(?<!\bdistinct\s)\b(?:from|join)\s+\"?(\w+)")
 _NAMED: Final = re.compile(
     r"\b(\w+)\"?\s*(?:\([\w\s,\"]*\)\s*)?as\s+(?:not\s+materialized\s+|materialized\s+)?\("
 )
 _CATALOG: Final = re.compile(
-    r"\b(?:duckdb_\w+|pragma_\w+|pg_\w+|information_schema|sqlite_master|show|describe|desc"
-    r"|summarize|query|query_table)\b"
+    r"\b(?:duckdb_\w+|pragma_\w+|pg_\w+|information_schema|sqlite_master)\b|\bquery(?:_table)?\s*\("
+    r"|^\s*(?:show|describe|desc|summarize|explain)\b|\(\s*(?:show|describe|desc|summarize)\b"
 )
 """What may be about any relation."""
 
