@@ -7,6 +7,8 @@ Cost of a span with three attributes, from its start to its line in a file: abou
 set meanwhile: 0.15 µs.
 """
 
+import threading
+from asyncio import _get_running_loop, current_task
 from collections.abc import Mapping
 from contextvars import Token
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
@@ -25,7 +27,7 @@ from gymlog.record import (
     FLAG_SAMPLED,
 )
 from gymlog.rollout import current_rollout_id
-from gymlog.semconv import CANCELLED, ERROR_TYPE, EXCEPTION_MESSAGE, ROLLOUT_ID
+from gymlog.semconv import CANCELLED, ERROR_TYPE, EXCEPTION_MESSAGE, ROLLOUT_ID, TASK_ID
 from gymlog.span_detail import SpanDetail
 from gymlog.trace_state import OtelTraceState
 from gymlog.values import INT64_MAX, INT64_MIN, Limits, clean, clean_key, clean_text, take
@@ -109,6 +111,7 @@ class Span(_SpanInterface):
         "trace_id",
         "trace_state",
         "tracer",
+        "unit",
     )
 
     def begin(  # noqa: C901 - the hot path is one function
@@ -164,6 +167,17 @@ class Span(_SpanInterface):
         rollout_id = current_rollout_id()
         if rollout_id is not None:
             attributes.setdefault(ROLLOUT_ID, rollout_id)
+        loop = _get_running_loop()
+        task = None if loop is None else current_task(loop)
+        self.unit = unit = threading.get_ident() if task is None else id(task)
+        if (
+            parent is not None
+            and getattr(parent, "unit", unit) != unit
+            and self._recording
+            and len(attributes) < tracer.limits.attributes
+        ):
+            name_of_unit = threading.current_thread().name if task is None else task.get_name()
+            attributes[TASK_ID] = clean_text(name_of_unit, tracer.limits.characters)
         self._attributes = attributes
         service = tracer.service
         self._clock_offset = offset = clock.offset

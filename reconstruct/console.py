@@ -27,6 +27,7 @@ from reconstruct.render.text import (
     instant,
     json_text,
     plain,
+    rate,
     width,
 )
 
@@ -89,14 +90,15 @@ class Column:
 
     key: str
     heading: str
-    kind: Literal["text", "count", "duration", "instant", "share"] = "text"
+    kind: Literal["text", "count", "duration", "instant", "share", "part", "rate"] = "text"
+    """A part is a duration, shown as its share of the row's `duration_ns`."""
     meaning: str = ""
     """What the figure is, in a sentence; empty where a relation's column of that name says it."""
 
     @property
     def right(self) -> bool:
         """Numbers stand at the right of their column."""
-        return self.kind in {"count", "duration", "share"}
+        return self.kind in {"count", "duration", "share", "part", "rate"}
 
     def text(self, row: Row) -> str:
         """Write this column's value of a row for a person; null is a dash."""
@@ -107,8 +109,12 @@ class Column:
             return count(value)
         if self.kind == "duration":
             return duration(value)
-        if self.kind == "share":
+        if self.kind == "part":
+            value /= row["duration_ns"] or 1
+        if self.kind in {"share", "part"}:
             return f"{100 * value:.0f} %"
+        if self.kind == "rate":
+            return rate(value)
         return instant(value) if self.kind == "instant" else clean(str(value))
 
 

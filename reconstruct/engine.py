@@ -89,6 +89,7 @@ class Engine:
 
         Any: a row's values are of as many types as its columns.
         """
+        self._make_for(sql, parameters)
         with self._connection.cursor() as cursor:
             cursor.execute(sql, parameters)
             names = [column[0] for column in cursor.description or ()]
@@ -96,6 +97,7 @@ class Engine:
 
     def arrow(self, sql: str, parameters: Parameters | None = None) -> pa.Table:
         """Answer a query of our own as an Arrow table."""
+        self._make_for(sql, parameters)
         with self._connection.cursor() as cursor:
             table: pa.Table | None = cursor.sql(sql, params=parameters).to_arrow_table()
             assert table is not None, "a query has a result"
@@ -112,7 +114,12 @@ class Engine:
 
         It only reads, and reaches no file and no network. Raises `SqlError`.
         """
+        self._make_for(sql, parameters)
         return safe_sql.answer(self._connection.cursor, sql, parameters, limits=limits)
+
+    def _make_for(self, sql: str, parameters: Parameters | None) -> None:
+        values = parameters.values() if isinstance(parameters, Mapping) else parameters or ()
+        self._opening.make_for(sql, values)
 
     def keep(self, *names: str) -> None:
         """Compute once what a question about all spans begins with, and keep it in the database

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from reconstruct.errors import InputError, SqlError
 
-__all__ = ["Answer", "Limits", "answer", "connect_read_only"]
+__all__ = ["PLANS", "Answer", "Limits", "answer", "connect_read_only"]
 
 Connect = Callable[[], duckdb.DuckDBPyConnection]
 Parameters = Sequence[object] | Mapping[str, object]
@@ -165,6 +165,10 @@ def answer(
         yield Answer(clock, question, parameters, limits)
 
 
+PLANS: Final = {"asof_loop_join_threshold": 0}
+"""ASOF joins sort: DuckDB loops where it expects few rows, and is wrong about recursive queries."""
+
+
 def connect_read_only(
     path: str, *, spill: str, memory_limit: str | None = None
 ) -> duckdb.DuckDBPyConnection:
@@ -180,6 +184,7 @@ def connect_read_only(
         "autoload_known_extensions": False,
         "autoinstall_known_extensions": False,
         "temp_directory": spill,
+        **PLANS,
     }
     if memory_limit is not None:
         config["memory_limit"] = memory_limit

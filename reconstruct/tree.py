@@ -5,7 +5,7 @@ parent that is not in the input becomes one synthetic span, however many childre
 Cost is linear in the spans, nothing recurses. Times are ns since 1970.
 """
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -54,6 +54,8 @@ class Span:
     events: list[dict[str, Json]] = field(repr=False)
     links: list[dict[str, Json]] = field(repr=False)
     children: tuple["Span", ...] = field(repr=False)
+    offset_ns: int = 0
+    """How far its clock was ahead; taken off its times where they are to be aligned."""
 
     @property
     def seen_until_unix_nano(self) -> int:
@@ -132,21 +134,33 @@ _SPANS: Final = """
     FROM spans
     WHERE rowid IN (SELECT unnest($nodes))
 """
+_OFFSETS: Final = """
+    SELECT
+        node,
+        offset_ns
+    FROM aligned_spans_of($trace_ids)
+    WHERE offset_ns <> 0
+"""
 
 
-def trace_tree(engine: Engine, trace_id: str) -> Trace:
-    """Return the whole trace; `trace_id` is its 32 hex digits. Raises `KeyError` for none."""
-    rows = _rows(engine, [trace_id])
+def trace_tree(engine: Engine, trace_id: str, *, align: bool = False) -> Trace:
+    """Return the whole trace; `trace_id` is its 32 hex digits. Raises `KeyError` for none.
+
+    `align` takes off the times of each span how far its clock was ahead, by `clock_offsets`.
+    """
+    rows = _rows(engine, [trace_id], align=align)
     if not rows:
         raise KeyError(trace_id)
     return _trace(rows)
 
 
-def rollout_traces(engine: Engine, rollout_id: str, run_id: str | None = None) -> list[Trace]:
+def rollout_traces(
+    engine: Engine, rollout_id: str, run_id: str | None = None, *, align: bool = False
+) -> list[Trace]:
     """Return what each trace holds of a rollout, by start; of every run when none is named.
 
-    Spans of other rollouts in the same trace, and what stands above this one, are left out. Raises
-    `KeyError` when no span belongs to the rollout.
+    Spans of other rollouts in the same trace, and what stands above this one, are left out.
+    `align` is that of `trace_tree`. Raises `KeyError` when no span belongs to the rollout.
     """
     rollout = {"rollout_id": rollout_id, "run_id": run_id}
     found = engine.rows(
@@ -173,7 +187,7 @@ def rollout_traces(engine: Engine, rollout_id: str, run_id: str | None = None) -
         {**rollout, "trace_ids": trace_ids},
     )
     by_trace: dict[str, list[dict[str, Any]]] = {}  # Any: values of as many types as columns
-    for row in _rows(engine, trace_ids, {row["node"] for row in members}):
+    for row in _rows(engine, trace_ids, {row["node"] for row in members}, align=align):
         by_trace.setdefault(row["trace_id"], []).append(row)
     traces = [_trace(rows) for rows in by_trace.values()]
     return sorted(traces, key=lambda trace: (trace.start_time_unix_nano, trace.trace_id))
@@ -181,7 +195,11 @@ def rollout_traces(engine: Engine, rollout_id: str, run_id: str | None = None) -
 
 # Any: a row's values are of as many types as its columns
 def _rows(
-    engine: Engine, trace_ids: Sequence[str], kept: Container[int] | None = None
+    engine: Engine,
+    trace_ids: Sequence[str],
+    kept: Container[int] | None = None,
+    *,
+    align: bool,
 ) -> list[dict[str, Any]]:
     """Return the spans of traces in order of their path, all or those of some nodes.
 
@@ -194,7 +212,20 @@ def _rows(
     ]
     nodes = [place["node"] for place in places]
     spans = {span["node"]: span for span in engine.rows(_SPANS, {"nodes": nodes})}
-    return [place | spans[place["node"]] for place in places]
+    rows = [place | spans[place["node"]] for place in places]
+    if align:
+        offsets = engine.rows(_OFFSETS, {"trace_ids": trace_ids})
+        _align(rows, {row["node"]: row["offset_ns"] for row in offsets})
+    return rows
+
+
+# Any: a row's values are of as many types as its columns
+def _align(rows: Sequence[dict[str, Any]], offsets: Mapping[int, int]) -> None:
+    for row in rows:
+        row["offset_ns"] = offset_ns = offsets.get(row["node"], 0)
+        row["start_time_unix_nano"] -= offset_ns
+        if row["end_time_unix_nano"] is not None:
+            row["end_time_unix_nano"] -= offset_ns
 
 
 # Any: a row's values are of as many types as its columns
@@ -205,7 +236,10 @@ def _trace(rows: Sequence[dict[str, Any]]) -> Trace:
     tops: list[Span] = []
     for row in reversed(rows):  # children before their parents
         node = row["node"]
-        span = _span(row, depths[node], tuple(reversed(children.pop(node, []))))
+        below = reversed(children.pop(node, []))
+        # As they are already, unless times were aligned.
+        in_order = sorted(below, key=lambda span: span.start_time_unix_nano)
+        span = _span(row, depths[node], tuple(in_order))
         if row["parent"] in depths:
             children.setdefault(row["parent"], []).append(span)
         else:

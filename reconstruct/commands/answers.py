@@ -8,20 +8,20 @@ query with everything in its place, for `reconstruct query` and for the plain du
 import functools
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from reconstruct.commands.logs import Logs
-from reconstruct.console import Column, Row
-from reconstruct.render.text import Line, Part
+from reconstruct.console import Column, Console, Row
+from reconstruct.render.text import Line, Part, clean
 
 if TYPE_CHECKING:
     from reconstruct.engine import Engine
 
-__all__ = ["Question", "answer", "explained", "print_sql"]
+__all__ = ["Question", "answer", "explained", "print_sql", "with_details"]
 
 Function = Callable[..., Any]  # Any: click calls commands with what their options say
 
@@ -44,20 +44,34 @@ class Question:
         bound = {name: value for name, value in self.parameters.items() if name in used}
         return engine.rows(self.sql, bound)
 
-    def __str__(self) -> str:
-        """Write it with its values in their places."""
+    @property
+    def text(self) -> str:
+        """The query with its values in their places."""
         text = textwrap.dedent(self.sql).strip()
-        text = _PARAMETER.sub(lambda match: _literal(self.parameters[match[1]]), text)
-        return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) + ";"
+        text = _PARAMETER.sub(self._value, text)
+        return "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
+
+    def _value(self, match: re.Match[str]) -> str:
+        name = match[1]
+        return _literal(self.parameters[name]) if name in self.parameters else match[0]
+
+    def __str__(self) -> str:
+        return self.text + ";"
 
 
-def explained(*figures: Column, relation: str = "") -> Callable[[Function], Function]:
+def explained(
+    *figures: Column, relation: str | Sequence[str] = ()
+) -> Callable[[Function], Function]:
     """Give a command `--explain` and `--sql`; `figures` are what its answer may show.
 
-    A figure without a meaning of its own is a column of `relation`, and means what is said there.
+    A figure without a meaning of its own is a column of `relation` (of the first one that has it
+    where several are given), or of the relation before the dot in its key, and means what is said
+    there.
     """
 
     def decorate(function: Function) -> Function:
+        relations = (relation,) if isinstance(relation, str) else tuple(relation)
+
         @click.option(
             "--explain", is_flag=True, help="Say what each figure means; no logs are read."
         )
@@ -68,7 +82,7 @@ def explained(*figures: Column, relation: str = "") -> Callable[[Function], Func
         def run(logs: Logs, *, explain: bool, as_sql: bool, **options: Any) -> Any:
             if not explain:
                 return function(replace(logs, as_sql=as_sql), **options)
-            meanings = dict(_meanings(figures, relation))
+            meanings = dict(_meanings(figures, relations))
             if logs.as_json:
                 logs.console.json(
                     [{"column": key, "meaning": text} for key, text in meanings.items()]
@@ -77,7 +91,7 @@ def explained(*figures: Column, relation: str = "") -> Callable[[Function], Func
                 logs.console.lines(_definitions(figures, meanings, logs.console.columns))
             return None
 
-        vars(run)["meanings"] = lambda: dict(_meanings(figures, relation))
+        vars(run)["meanings"] = lambda: dict(_meanings(figures, relations))
         return run
 
     return decorate
@@ -91,14 +105,37 @@ def answer(
     *,
     limit: int,
     noun: str,
+    draw: Callable[[Sequence[Row]], None] | None = None,
 ) -> list[Row]:
-    """Show the answer to a question, its first `limit` rows (0: all), or its SQL; return it all."""
+    """Show the answer to a question, its first `limit` rows (0: all), or its SQL; return it all.
+
+    `draw` writes rows for people in place of a table.
+    """
     if logs.as_sql:
         print_sql(logs, question)
         return []
     rows: list[Row] = list(question.ask(engine))
-    logs.show(columns, rows, limit=limit, noun=noun)
+    logs.show(columns, rows, limit=limit, noun=noun, draw=draw)
     return rows
+
+
+def with_details(
+    console: Console,
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    details: Callable[[Row], Iterable[str]],
+) -> Iterator[Line]:
+    """Lay rows out as a table, with a few words under each, three lines at most of any."""
+    heading, *lines = console.laid_out(columns, rows)
+    yield heading
+    room = max(console.columns - len(_INDENT), _MIN_ROOM)
+    for row, line in zip(rows, lines, strict=True):
+        yield line
+        for words in details(row):
+            for piece in textwrap.wrap(
+                clean(words), room, break_on_hyphens=False, max_lines=3, placeholder=" …"
+            ):
+                yield (Part(_INDENT + piece, "quiet"),)
 
 
 def print_sql(logs: Logs, *questions: Question) -> None:
@@ -118,12 +155,16 @@ def _literal(value: object) -> str:
     return "'" + str(value).replace("'", "''") + "'"
 
 
-def _meanings(figures: Sequence[Column], relation: str) -> Iterator[tuple[str, str]]:
+def _meanings(figures: Sequence[Column], relations: Sequence[str]) -> Iterator[tuple[str, str]]:
     from reconstruct.store.relations import column_comments
 
     comments = column_comments()
     for figure in figures:
-        yield figure.key, figure.meaning or comments[f"{relation}.{figure.key}"]
+        names = (*(f"{relation}.{figure.key}" for relation in relations), figure.key)
+        yield (
+            figure.key,
+            figure.meaning or next(comments[name] for name in names if name in comments),
+        )
 
 
 def _definitions(

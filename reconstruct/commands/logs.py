@@ -80,14 +80,23 @@ class Logs:
             yield engine
 
     def show(
-        self, columns: Sequence[Column], rows: Sequence[Row], *, limit: int, noun: str
+        self,
+        columns: Sequence[Column],
+        rows: Sequence[Row],
+        *,
+        limit: int,
+        noun: str,
+        draw: Callable[[Sequence[Row]], None] | None = None,
     ) -> None:
-        """Write the first `limit` rows (0: all) as a table or as JSON; say how many are left."""
+        """Write the first `limit` rows (0: all) as a table or as JSON; say how many are left.
+
+        `draw` writes them for people in place of the table.
+        """
         shown = rows[:limit] if limit else rows
         if self.as_json:
             self.console.json(shown)
         elif rows:
-            self.console.table(columns, shown)
+            draw(shown) if draw else self.console.table(columns, shown)
         else:
             self.console.say(f"no {noun}s")
         if left := len(rows) - len(shown):

@@ -21,7 +21,7 @@ from reconstruct.errors import UsageError
 if TYPE_CHECKING:
     from reconstruct.engine import Engine
 
-__all__ = ["Chosen", "Selection", "selection_options"]
+__all__ = ["Chosen", "Selection", "instant_of", "selection_options"]
 
 Function = Callable[..., Any]  # Any: click calls commands with what their options say
 
@@ -85,8 +85,8 @@ class Selection:
         """
         from reconstruct.commands.ids import trace_id_of, unknown
 
-        since = _instant(engine, "--since", self.since)
-        until = _instant(engine, "--until", self.until)
+        since = instant_of(engine, "--since", self.since)
+        until = instant_of(engine, "--until", self.until)
         if since is not None and until is not None and until <= since:
             raise UsageError(f"--until {self.until} is not after --since {self.since}")
         times: dict[str, object] = {"since": since, "until": until}
@@ -210,8 +210,11 @@ def selection_options(function: Function) -> Function:
     return run
 
 
-def _instant(engine: "Engine", option: str, text: str | None) -> int | None:
-    """Return ns since 1970."""
+def instant_of(engine: "Engine", option: str, text: str | None) -> int | None:
+    """Return what an option's text means, ns since 1970; null when it is not given.
+
+    Raises `UsageError` for what is no time.
+    """
     from reconstruct.intake.times import to_unix_nano
 
     if text is None:

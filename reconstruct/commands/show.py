@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconstruct.commands.alignment import aligned_facts, clock_notice, moved_clocks
 from reconstruct.commands.ids import rollout_run, trace_id_of
 from reconstruct.commands.logs import Logs, limit_option, on_logs, run_option
 from reconstruct.console import Row
@@ -22,8 +23,14 @@ __all__ = ["command"]
 @on_logs
 @click.option("--slowest", is_flag=True, help="Take the longest rollout, or trace; no ID then.")
 @run_option
+@click.option(
+    "--align",
+    is_flag=True,
+    help="Draw spans where they belong if hosts' clocks differ (see `reconstruct clocks`): an "
+    "estimate.",
+)
 @limit_option(500, "span")
-def command(logs: Logs, slowest: bool, run_id: str | None, limit: int) -> None:  # noqa: FBT001  # click passes by keyword
+def command(logs: Logs, *, slowest: bool, run_id: str | None, align: bool, limit: int) -> None:
     """Draw one rollout or trace as a waterfall. The first word is its ID: a rollout id, or the
     first digits of a trace id. Several traces of a rollout stand on one time axis.
 
@@ -39,17 +46,25 @@ def command(logs: Logs, slowest: bool, run_id: str | None, limit: int) -> None: 
             "or --slowest"
         )
     paths = logs.paths if slowest else logs.paths[1:]
-    with logs.read(paths) as engine:
-        traces = _slowest(engine, run_id) if slowest else _named(engine, logs.paths[0], run_id)
+    with logs.read(paths, keep=("_clock_stretches", "clock_offsets") if align else ()) as engine:
+        if slowest:
+            traces = _slowest(engine, run_id, align=align)
+        else:
+            traces = _named(engine, logs.paths[0], run_id, align=align)
+        if not align and (words := clock_notice(engine, traces)):
+            logs.console.say(words)
         if logs.as_json:
-            logs.console.json([_facts(span) for trace in traces for span in trace.walk()])
+            spans = [span for trace in traces for span in trace.walk()]
+            logs.console.json([_facts(span, is_aligned=align) for span in spans])
             return
         from reconstruct.render.waterfall import waterfall
 
-        logs.console.lines(waterfall(traces, columns=logs.console.columns, max_rows=limit))
+        notes = list(moved_clocks(engine, traces)) if align else []
+        drawn = waterfall(traces, columns=logs.console.columns, max_rows=limit, notes=notes)
+        logs.console.lines(drawn)
 
 
-def _slowest(engine: "Engine", run_id: str | None) -> "Sequence[Trace]":
+def _slowest(engine: "Engine", run_id: str | None, *, align: bool) -> "Sequence[Trace]":
     from reconstruct.tree import rollout_traces, trace_tree
 
     run = {"run_id": run_id}
@@ -63,7 +78,7 @@ def _slowest(engine: "Engine", run_id: str | None) -> "Sequence[Trace]":
         """,
         run,
     ):
-        return rollout_traces(engine, row["rollout_id"], row["run_id"])
+        return rollout_traces(engine, row["rollout_id"], row["run_id"], align=align)
     for row in engine.rows(
         """
         SELECT trace_id
@@ -74,21 +89,22 @@ def _slowest(engine: "Engine", run_id: str | None) -> "Sequence[Trace]":
         """,
         run,
     ):
-        return [trace_tree(engine, row["trace_id"])]
+        return [trace_tree(engine, row["trace_id"], align=align)]
     raise ReconstructError(
         f"no span of run '{run_id}' in these logs" if run_id else "no spans in these logs"
     )
 
 
-def _named(engine: "Engine", wanted: str, run_id: str | None) -> "Sequence[Trace]":
+def _named(engine: "Engine", wanted: str, run_id: str | None, *, align: bool) -> "Sequence[Trace]":
     from reconstruct.tree import rollout_traces, trace_tree
 
     if run := rollout_run(engine, wanted, run_id):
-        return rollout_traces(engine, wanted, run[0])
-    return [trace_tree(engine, trace_id_of(engine, wanted, run_id))]
+        return rollout_traces(engine, wanted, run[0], align=align)
+    return [trace_tree(engine, trace_id_of(engine, wanted, run_id), align=align)]
 
 
-def _facts(span: "Span") -> Row:
+def _facts(span: "Span", *, is_aligned: bool) -> Row:
     """The span as one flat object: what the tree says about it, then its own columns."""
-    names = [name for name in span.__dataclass_fields__ if name != "children"]
-    return {name: getattr(span, name) for name in names}
+    names = [name for name in span.__dataclass_fields__ if name not in ("children", "offset_ns")]
+    facts = {name: getattr(span, name) for name in names}
+    return aligned_facts({**facts, "offset_ns": span.offset_ns}) if is_aligned else facts

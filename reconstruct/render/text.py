@@ -8,6 +8,7 @@ words. Pure functions, standard library only.
 import json
 import math
 import re
+import textwrap
 import unicodedata
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
@@ -27,9 +28,11 @@ __all__ = [
     "json_text",
     "plain",
     "plural",
+    "rate",
     "short_names",
     "size",
     "width",
+    "wrapped",
 ]
 
 
@@ -48,6 +51,7 @@ _UNSAFE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
 )
+_NUMBER_AND_UNIT: Final = re.compile(r"(\d) (?=(?:ns|µs|ms|s|min|h|d)\b|%)")
 _SHORT_ESCAPES: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -139,6 +143,13 @@ def flow(chunks: Iterable[Line], columns: int, indent: str = "") -> Iterator[Lin
         yield tuple(line)
 
 
+def wrapped(words: str, columns: int) -> list[str]:
+    """Clean words and break them into lines of so many columns; a number keeps its unit."""
+    words = _NUMBER_AND_UNIT.sub("\\1\xa0", clean(words))
+    lines = textwrap.wrap(words, columns, break_on_hyphens=False, break_long_words=False)
+    return [line.replace("\xa0", " ") for line in lines]
+
+
 def width(text: str) -> int:
     """Count the terminal columns of cleaned text: wide characters take two, combining ones none."""
     if text.isascii():
@@ -186,6 +197,12 @@ def count(number: int) -> str:
 def plural(number: int, singular: str, several: str | None = None) -> str:
     """Write a count and its noun: `1 span`, `1,204 spans`."""
     return f"{number:,} {singular if number == 1 else several or singular + 's'}"
+
+
+def rate(per_second: float) -> str:
+    """Write how often something comes with three digits: `7.50/s`, `1,204/s`."""
+    digits = _three_digits(per_second) if per_second < 999.5 else f"{per_second:,.0f}"
+    return f"{digits}/s"
 
 
 def size(number: int) -> str:

@@ -66,10 +66,17 @@ class _Layout:
     bar: int
 
 
-def waterfall(traces: Sequence[Trace], *, columns: int = 100, max_rows: int = 0) -> list[Line]:
+def waterfall(
+    traces: Sequence[Trace],
+    *,
+    columns: int = 100,
+    max_rows: int = 0,
+    notes: Sequence[Line] = (),
+) -> list[Line]:
     """Draw traces in order of start, as lines at most `columns` (60 or more) wide.
 
     At most `max_rows` spans are drawn (0: all of them); a last line says how many were not.
+    `notes` are pieces of a line under the heading.
     """
     columns = max(columns, MIN_COLUMNS)
     traces = sorted(traces, key=lambda trace: (trace.start_time_unix_nano, trace.trace_id))
@@ -81,7 +88,8 @@ def waterfall(traces: Sequence[Trace], *, columns: int = 100, max_rows: int = 0)
     layout = _layout(rows, services, columns)
     start_ns = min(span.start_time_unix_nano for span in spans)
     axis = Axis(start_ns, max(start_ns + 1, *map(_last_moment, spans)), layout.bar)
-    lines = [*_heading(traces, spans, axis, columns), (), _ruler(axis, layout)]
+    heading = [*_heading(traces, spans, axis, columns), *flow(notes, columns)]
+    lines = [*heading, (), _ruler(axis, layout)]
     guides = frozenset(column for column, _ in axis.ticks())
     for row in rows:
         if row.span is None:

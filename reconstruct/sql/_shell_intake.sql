@@ -1,6 +1,10 @@
 -- Fills the base tables from the files that the variable `logs` names (default *.log), as the plain
 -- duckdb shell reads them. Only lines of ours are taken, and those that are no JSON object are left
 -- out: `reconstruct lines` accounts for every one. Lines are numbered without the blank ones.
+--
+-- DuckDB joins in loops where it expects few rows, and is wrong about recursive queries.
+SET GLOBAL asof_loop_join_threshold = 0;
+
 CREATE TEMP TABLE _log_file_lines AS
 WITH numbered AS (
     SELECT

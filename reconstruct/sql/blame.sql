@@ -7,7 +7,8 @@ SELECT
     span.occurrence,
     root.span_id AS root_span_id,
     root.occurrence AS root_occurrence,
-    blamed.blame_ns
+    blamed.blame_ns,
+    blamed.assumed
 FROM _blames AS blamed
 JOIN spans AS span ON span.rowid = blamed.node
 JOIN spans AS root ON root.rowid = blamed.root_node;
@@ -19,3 +20,4 @@ COMMENT ON COLUMN blame.occurrence IS 'As in spans.';
 COMMENT ON COLUMN blame.root_span_id IS 'The span whose end is explained: one without a parent in the input.';
 COMMENT ON COLUMN blame.root_occurrence IS 'occurrence of that span in spans.';
 COMMENT ON COLUMN blame.blame_ns IS 'Time on the critical path, ns; over all spans of a root it adds up to the root''s duration.';
+COMMENT ON COLUMN blame.assumed IS 'As in critical_path.';

@@ -18,6 +18,7 @@ import duckdb
 from reconstruct.errors import UsageError
 from reconstruct.intake.files import LogFile
 from reconstruct.intake.ours import BATCH_BYTES
+from reconstruct.safe_sql import PLANS
 from reconstruct.store import filling, inputs, location, relations
 
 __all__ = [
@@ -60,6 +61,7 @@ def connect(spill: str, memory_limit: str | None) -> duckdb.DuckDBPyConnection:
         "python_enable_replacements": False,
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
+        **PLANS,
     }
     try:
         connection = duckdb.connect(":memory:", config=config)

@@ -17,7 +17,22 @@ from reconstruct.store import building
 
 __all__ = ["KEPT", "is_worth_it", "keep"]
 
-KEPT: Final = ("_self_times", "_blames", "service_edges", "findings")
+KEPT: Final = (
+    "_self_times",
+    "_blames",
+    "_rollout_sections",
+    "_span_paths",
+    "call_paths",
+    "service_edges",
+    "findings",
+    "_clock_stretches",
+    "clock_offsets",
+    "_span_works",
+    "_rollout_work",
+    "rollout_shares",
+    "straggler_causes",
+    "stragglers",
+)
 """In this order: later ones read earlier ones."""
 _WORTH_SPANS: Final = 50_000
 """Of fewer spans they are computed in no time."""

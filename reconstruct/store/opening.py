@@ -5,7 +5,7 @@ memory. Whatever it is, nothing outside it can be reached from SQL.
 """
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ from reconstruct.intake.files import LogFile
 from reconstruct.safe_sql import connect_read_only
 from reconstruct.store import building, filling, keeping, location, relations
 from reconstruct.store.inputs import Changes
+from reconstruct.store.on_demand import OnDemand
 
 __all__ = ["Opening"]
 
@@ -43,6 +44,7 @@ class Opening:
         self._progress = progress
         self._wrapper = wrapper
         self._path: Path | None = None
+        self._made: OnDemand | None = None
         self.notices: list[str] = []
         """What did not go as asked."""
 
@@ -85,6 +87,11 @@ class Opening:
             shutil.copyfile(path, own)
             return connect_read_only(str(own), spill=self._spill, memory_limit=limit)
 
+    def make_for(self, sql: str, values: Iterable[object] = ()) -> None:
+        """Make the relations that a query names, and `values` of its parameters."""
+        if self._made is not None:
+            self._made.make_for(sql, values)
+
     def kept(
         self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]
     ) -> duckdb.DuckDBPyConnection:
@@ -106,7 +113,7 @@ class Opening:
         try:
             relations.create_base_tables(connection)
             filling.fill(connection, self._found, progress=self._progress, wrapper=self._wrapper)
-            relations.create_relations(connection)
+            self._made = OnDemand(connection)
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
         except BaseException:

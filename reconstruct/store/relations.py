@@ -21,7 +21,11 @@ __all__ = [
     "drop_relations",
     "finding_codes",
     "fingerprint",
+    "is_made",
+    "names",
+    "objects_of",
     "relation_sql",
+    "sql_of",
 ]
 
 _READ: Final = ".read "
@@ -30,13 +34,14 @@ _SHELL_INTAKE: Final = "_shell_intake"
 _COLUMN_COMMENT: Final = re.compile(
     r"^COMMENT ON COLUMN (\w+\.\w+) IS '((?:[^']|'')*)';$", re.MULTILINE
 )
+_OBJECT: Final = re.compile(r"^CREATE (?:TABLE|VIEW|MACRO) (\w+)", re.MULTILINE)
 _INTAKE_VERSION: Final = 2
 """Raised when intake gives other rows than before for the same lines."""
 
 
 def relation_sql() -> str:
     """Return the relations for the plain duckdb shell, which read `*.log` there directly."""
-    return "\n".join(_sql(name) for name in _load_order())
+    return "\n".join(sql_of(name) for name in names())
 
 
 @cache
@@ -57,22 +62,21 @@ def column_comments() -> dict[str, str]:
 def finding_codes() -> tuple[str, ...]:
     """Return the values of `findings.code`: the names of the files in `sql/findings`."""
     folder = "findings/"
-    names = (name for name in _load_order() if name.startswith(folder))
-    return tuple(name.removeprefix(folder) for name in names)
+    return tuple(name.removeprefix(folder) for name in names() if name.startswith(folder))
 
 
 def create_base_tables(connection: duckdb.DuckDBPyConnection) -> None:
     """Create the tables that intake fills, empty."""
-    for name in _load_order():
+    for name in names():
         if name in tables.TABLES:
-            connection.execute(_sql(name))
+            connection.execute(sql_of(name))
 
 
 def create_relations(connection: duckdb.DuckDBPyConnection) -> None:
     """Create everything that is made from the base tables."""
-    for name in _load_order():
-        if name not in tables.TABLES and name != _SHELL_INTAKE:
-            connection.execute(_sql(name))
+    for name in names():
+        if is_made(name):
+            connection.execute(sql_of(name))
 
 
 def drop_relations(connection: duckdb.DuckDBPyConnection) -> None:
@@ -100,14 +104,26 @@ def drop_relations(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(f'DROP {kind} "{name}"').fetchall()
 
 
+def is_made(name: str) -> bool:
+    """Say whether a file makes something from the base tables."""
+    return name not in tables.TABLES and name != _SHELL_INTAKE
+
+
 @cache
-def _load_order() -> tuple[str, ...]:
-    """Return the names of the SQL files; those in folders keep the folder."""
-    lines = _sql("load").splitlines()
+def objects_of(name: str) -> tuple[str, ...]:
+    """Return what a file makes, by their names in SQL."""
+    return tuple(_OBJECT.findall(sql_of(name)))
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Return the names of the SQL files in order; those in folders keep the folder."""
+    lines = sql_of("load").splitlines()
     return tuple(
         line.removeprefix(_READ).removesuffix(".sql") for line in lines if line.startswith(_READ)
     )
 
 
-def _sql(name: str) -> str:
+def sql_of(name: str) -> str:
+    """Return the text of a file."""
     return package_files("reconstruct").joinpath("sql", f"{name}.sql").read_text("utf-8")

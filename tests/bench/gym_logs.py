@@ -31,8 +31,11 @@ ENDS = (
 SPANS_PER_ROLLOUT = 3 * len(TURN) + len(ENDS)
 
 
-def write_gym_logs(folder: Path, spans: int) -> int:
-    """Write about `spans` spans into one file per service of `folder`; return how many lines."""
+def write_gym_logs(folder: Path, spans: int, *, failing_every: int = 0) -> int:
+    """Write about `spans` spans into one file per service of `folder`; return how many lines.
+
+    One rollout of `failing_every` fails with all its spans.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     rollouts = -(-spans // SPANS_PER_ROLLOUT)
     seq = dict.fromkeys(SERVICES, 0)
@@ -43,7 +46,8 @@ def write_gym_logs(folder: Path, spans: int) -> int:
         seq[service] = 1
         lines += 1
     for rollout in range(rollouts):
-        for service, line in _rollout(rollout, seq):
+        has_failed = bool(failing_every) and rollout % failing_every == 0
+        for service, line in _rollout(rollout, seq, "ERROR" if has_failed else "UNSET"):
             handles[service].write(line)
             lines += 1
             if seq[service] % TEXT_EVERY == 0:
@@ -59,7 +63,7 @@ def write_gym_logs(folder: Path, spans: int) -> int:
     return lines
 
 
-def _rollout(rollout: int, seq: dict[str, int]) -> Iterator[tuple[str, str]]:
+def _rollout(rollout: int, seq: dict[str, int], status: str) -> Iterator[tuple[str, str]]:
     """Yield the service and the line of each span of one rollout, in the order of their ends."""
     trace_id = f"{(rollout + 1) * 0x9E3779B97F4A7C15F39CC0605CEDC835 % (1 << 128):032x}"
     begin = BEGIN_UNIX_NANO + rollout * 10 * MS
@@ -83,7 +87,7 @@ def _rollout(rollout: int, seq: dict[str, int]) -> Iterator[tuple[str, str]]:
                 f'"name":"{name}","kind":"{kind}",'
                 f'"start_time_unix_nano":{begin + start * MS + rollout % 977},'
                 f'"end_time_unix_nano":{begin + end * MS + rollout % 991},"flags":259,'
-                f'"status":{{"code":"UNSET"}},"attributes":{{"http.request.method":"POST",'
+                f'"status":{{"code":"{status}"}},"attributes":{{"http.request.method":"POST",'
                 f'"url.full":"http://127.0.0.1:40695/ng-rollout/{rollout}-0{path}",'
                 f'"nemo.gym.rollout.id":"{rollout}-0","http.response.status_code":200,'
                 f'"gen_ai.usage.input_tokens":{rollout * 37 % 4096}}},'

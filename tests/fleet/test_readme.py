@@ -18,6 +18,7 @@ import pytest
 
 from gymlog import settings
 from gymlog.metrics import instruments, series
+from reconstruct.findings import CAUSES
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -182,11 +183,78 @@ def test_the_config_command_names_each_setting(shell):
 
 def test_the_commands_of_the_reader_run(shell):
     """Each line of the block answers, and says something."""
-    for line in block("reconstruct logs/ ").text.splitlines():
-        command = line.partition("#")[0].strip()
-        done = shell(command)
+    answers_of(shell, block("reconstruct logs/ "))
+
+
+def answers_of(shell, commands: Block) -> list[str]:
+    """Run each line; return what it printed, or wrote to a file."""
+    answers = []
+    for line in commands.text.splitlines():
+        command = line.partition("  #")[0].strip()
+        done = shell(f"{command} && {{ [ ! -f calls.mmd ] || cat calls.mmd; rm -f calls.mmd; }}")
         assert done.returncode == 0, f"{command}: {done.stdout} {done.stderr}"
-        assert done.stdout.strip(), command
+        assert done.stdout.strip() or done.stderr.strip(), command
+        answers.append(done.stdout)
+    return answers
+
+
+def test_where_the_time_went(shell):
+    """By path and by kind of work."""
+    path, one, why, _ = answers_of(shell, block("reconstruct path logs/ "))
+    assert "gym.model.responses" in path
+    assert "is all of rollout" in one.splitlines()[-1]
+    assert "MODEL" in why.splitlines()[0]
+
+
+def test_counts_and_times(shell):
+    """Nothing broke, nothing is called over and over."""
+    stats, _, _, errors, repeats = answers_of(shell, block("reconstruct stats logs/ "))
+    assert "gym.model.responses" in stats
+    assert (errors, repeats) == ("", "")
+
+
+def test_counts_of_a_query(shell):
+    """By the routes of the servers alone."""
+    done = shell(block('reconstruct query "\n  WITH chosen').text)
+    assert done.returncode == 0, done.stderr
+    assert "/v1/responses" in done.stdout
+
+
+def test_what_is_stuck_and_what_held_a_step_up(shell):
+    """The run is over: nothing is stuck then; the step has all its rollouts."""
+    stuck, _, steps, held_up = answers_of(shell, block("reconstruct stuck logs/ "))
+    assert stuck.strip() == "" or "nothing" in stuck.lower()
+    assert "rollout" in steps
+    assert len(held_up.splitlines()) == 6
+
+
+def test_what_is_broken(shell):
+    """Nothing is, and nothing is proposed; every cause has its row in the table."""
+    verdict, proposals = answers_of(shell, block("reconstruct doctor logs/ "))
+    assert verdict.startswith("Nothing is broken")
+    assert len(proposals.splitlines()) == 1
+    table = (ROOT / "README.md").read_text().partition("<summary>Causes</summary>")[2]
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", table.partition("</details>")[0], re.MULTILINE)
+    assert dict(rows) == CAUSES
+
+
+def test_who_calls_whom(shell):
+    """The agent calls the model, by clocks of one machine."""
+    drawn, _, diagram, clocks, _, startup = answers_of(shell, block("reconstruct map logs/\n"))
+    assert "model" in drawn
+    assert diagram.startswith(("graph", "flowchart"))
+    assert clocks.strip()
+    assert startup.strip() == "" or "ready" in startup
+
+
+def test_what_changed(shell):
+    """Few rollouts, so nothing is sure; two of them are one tree."""
+    cohorts, tree = answers_of(shell, block("reconstruct diff --slowest 10% logs/ "))
+    assert "gym.model.responses" in cohorts
+    assert [line[:14].split() for line in tree.splitlines()[:2]] == [
+        ["A", "rollout", "0-0"],
+        ["B", "rollout", "0-1"],
+    ]
 
 
 def test_the_query_answers(shell):
@@ -199,25 +267,6 @@ def test_the_query_answers(shell):
     assert all(row.startswith("gym/") for row in rows)
     times = [float(row.split()[-1]) for row in rows]
     assert times == sorted(times, reverse=True)
-
-
-def test_the_critical_path_adds_up(shell):
-    """The SQL of the README names what the rollouts were waiting for."""
-    done = shell(block('reconstruct query "\n  SELECT service_name, name, round').text)
-    assert done.returncode == 0, done.stderr
-    header, *rows = done.stdout.splitlines()
-    assert header.split() == ["service_name", "name", "blamed_ms"]
-    assert len(rows) == 5
-    times = [float(row.split()[-1]) for row in rows]
-    assert times == sorted(times, reverse=True)
-    roots = shell("""reconstruct query "
-        SELECT count(*) AS paths
-        FROM (
-            SELECT sum(duration_ns) AS ns, root_span_id AS span_id FROM critical_path GROUP BY ALL
-        )
-        JOIN spans USING (span_id)
-        WHERE ns <> duration_ns" logs/ --format jsonl""")
-    assert json.loads(roots.stdout) == {"paths": 0}
 
 
 def test_the_python_example_prints(shell, tmp_path):

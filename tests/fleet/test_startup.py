@@ -93,6 +93,13 @@ SPANS = """
     ORDER BY start_time_unix_nano, end_time_unix_nano
 """
 
+HELD_UP = """
+    SELECT startups.outcome, server_name, server.outcome AS own, server.stage, is_stage_over
+    FROM startups
+    JOIN startup_servers AS server USING (trace_id)
+    WHERE server.has_held_up
+"""
+
 Row = dict[str, Any]
 
 
@@ -103,6 +110,8 @@ class Start:
     rows: list[Row]
     exit_code: int
     said: str
+    held_up: list[tuple[Any, ...]]
+    """Outcome of the start, and of who held it up: name, outcome, stage, and if that was over."""
 
     def row(self, name: str, server: str | None = None) -> Row:
         """Return the only span of a name, of a server."""
@@ -125,6 +134,12 @@ class Start:
 def rows(folder: Path) -> list[Row]:
     with Engine.read([str(folder)]) as engine:
         return engine.rows(SPANS)
+
+
+def told(folder: Path, exit_code: int, said: str) -> Start:
+    with Engine.read([str(folder)]) as engine:
+        held_up = [tuple(row.values()) for row in engine.rows(HELD_UP)]
+        return Start(engine.rows(SPANS), exit_code, said, held_up)
 
 
 def stages(start: list[Row], parent: Row) -> list[Row]:
@@ -187,7 +202,7 @@ def start(tmp_path, environment):
             finally:
                 supervisor.kill()
         assert stdout == ""
-        return Start(rows(logs), supervisor.returncode, said)
+        return told(logs, supervisor.returncode, said)
 
     return run
 
@@ -196,7 +211,7 @@ def test_a_healthy_start_is_one_trace_over_all_processes(run_demo):
     """Each server's own start lies in its supervisor's, and the stages tile each of them."""
     run = run_demo("--rollouts=1", "--span-groups=startup")
     assert run.exit_code == 0, run.stderr
-    found = Start(rows(run.folder), run.exit_code, run.stderr)
+    found = told(run.folder, run.exit_code, run.stderr)
     found.assert_is_one_trace()
     assert {row["service_name"] for row in found.rows} == {
         f"gym/{name}" for name in ("supervisor", "environment", "agent", "resources", "model")
@@ -211,6 +226,11 @@ def test_a_healthy_start_is_one_trace_over_all_processes(run_demo):
         assert seen["start_time_unix_nano"] <= own["start_time_unix_nano"]
         assert own["end_time_unix_nano"] <= seen["end_time_unix_nano"]
         assert_tiled(found.rows, own, "interpreter_start", *SERVER_STAGES)
+    last = max(
+        (row for row in found.rows if row["name"] == "gym.startup.server"),
+        key=lambda row: row["end_time_unix_nano"],
+    )
+    assert [held[:3] for held in found.held_up] == [("ready", last["server"], "ready")]
 
 
 class ReadyFleet:
@@ -250,7 +270,7 @@ def test_the_demo_tells_how_to_see_the_start(is_traced, monkeypatch, tmp_path, c
 
 def test_each_worker_has_a_start_of_its_own(crowded):
     """Below the span of its server, which is one, with its own stages."""
-    found = Start(rows(crowded.folder), crowded.exit_code, crowded.stderr)
+    found = told(crowded.folder, crowded.exit_code, crowded.stderr)
     found.assert_is_one_trace()
     for name in ("environment", "agent", "resources", "model"):
         server = found.row("gym.startup.server", name)
@@ -340,6 +360,7 @@ def test_a_server_that_fails_tells_its_part_of_the_trace(start, fault, reason, o
     for row in (own, unfinished):
         found.assert_ended(row, "failed", f"failed in {stage}: {own_reason}")
     assert own["parent_span_id"] == server["span_id"]
+    assert found.held_up == [("failed", "model", "failed", stage, False)]
 
 
 def test_a_server_that_cannot_be_imported_is_in_the_supervisors_trace(start):
@@ -355,6 +376,7 @@ def test_a_server_that_cannot_be_imported_is_in_the_supervisors_trace(start):
     found.assert_ended(found.row("gym.startup"), "failed", "failed in wait_for_servers")
     assert "gym/model" not in {row["service_name"] for row in found.rows}
     assert found.row("gym.startup.server", "resources")["outcome"] in ("ready", "interrupted")
+    assert found.held_up == [("failed", "model", "failed", None, None)]
 
 
 def test_a_server_that_is_killed_while_it_starts_leaves_open_spans(start):
@@ -376,6 +398,7 @@ def test_a_server_that_is_killed_while_it_starts_leaves_open_spans(start):
         ("setup_webserver", "finished"),
         ("configure_app", "lost"),
     ]
+    assert found.held_up == [("failed", "model", "failed", "configure_app", False)]
 
 
 def test_a_server_that_never_gets_ready_is_given_up_in_time(start):
@@ -391,6 +414,7 @@ def test_a_server_that_never_gets_ready_is_given_up_in_time(start):
     own = found.row("gym.server.startup", "model")
     found.assert_ended(own, "interrupted", "interrupted in configure_app")
     found.assert_ended(stages(found.rows, own)[-1], "interrupted", "interrupted in configure_app")
+    assert found.held_up == [("timeout", "model", "timeout", "configure_app", False)]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -404,3 +428,4 @@ def test_an_interrupted_start_is_written_by_all_processes(start, number):
     assert found.row("gym.startup.server", "model")["outcome"] == "interrupted"
     own = found.row("gym.server.startup", "model")
     found.assert_ended(own, "interrupted", "interrupted in configure_app: SystemExit")
+    assert ("interrupted", "model", "interrupted", "configure_app", False) in found.held_up

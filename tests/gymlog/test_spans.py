@@ -4,6 +4,7 @@ That it is an OpenTelemetry span in all else is `tests/contract/test_opentelemet
 """
 
 import asyncio
+import contextvars
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -356,3 +357,74 @@ def test_an_open_span_is_announced_with_what_is_known_so_far() -> None:
     ]
     assert start["attributes"] == {}
     assert end["attributes"] == {"later": 1}
+
+
+# Whose work.
+
+
+def test_a_span_names_its_task_where_its_parent_has_another(telemetry: Captured) -> None:
+    """Tasks side by side can be told apart; in their parent's task spans say nothing."""
+
+    async def work(name: str) -> None:
+        with telemetry.tracer.start_as_current_span(name):
+            with telemetry.tracer.start_as_current_span(f"in {name}"):
+                pass
+
+    async def main() -> None:
+        with telemetry.tracer.start_as_current_span("parent"):
+            await work("own")
+            await asyncio.gather(
+                asyncio.create_task(work("one"), name="first"),
+                asyncio.create_task(work("two"), name="second"),
+            )
+
+    asyncio.run(main())
+    assert {line["name"]: line["attributes"] for line in telemetry.spans} == {
+        "parent": {},
+        "own": {},
+        "in own": {},
+        "one": {"gymlog.task.id": "first"},
+        "in one": {},
+        "two": {"gymlog.task.id": "second"},
+        "in two": {},
+    }
+
+
+def test_a_span_names_its_thread_where_its_parent_has_another(telemetry: Captured) -> None:
+    """Whether its parent's work is a task or a thread."""
+
+    def work(name: str) -> None:
+        telemetry.tracer.start_span(name).end()
+
+    async def main() -> None:
+        with telemetry.tracer.start_as_current_span("parent"):
+            await asyncio.to_thread(work, "pooled")
+
+    with telemetry.tracer.start_as_current_span("outer"):
+        work("own")
+        context = contextvars.copy_context()
+        thread = threading.Thread(target=context.run, args=(work, "threaded"), name="helper")
+        thread.start()
+        thread.join()
+    asyncio.run(main())
+    assert telemetry.span("own")["attributes"] == {}
+    assert telemetry.span("threaded")["attributes"] == {"gymlog.task.id": "helper"}
+    assert telemetry.span("pooled")["attributes"]["gymlog.task.id"].startswith("asyncio_")
+
+
+def test_no_task_is_named_where_there_is_no_room(telemetry: Captured) -> None:
+    """The caller's own attributes come first."""
+    with testing.captured(limits=Limits(attributes=1)) as captured:
+
+        def work() -> None:
+            captured.tracer.start_span("full", attributes={"a": 1}).end()
+            captured.tracer.start_span("empty").end()
+
+        with captured.tracer.start_as_current_span("outer"):
+            context = contextvars.copy_context()
+            thread = threading.Thread(target=context.run, args=(work,), name="helper")
+            thread.start()
+            thread.join()
+        lines = {line["name"]: line for line in captured.spans}
+    assert lines["full"]["attributes"] == {"a": 1}
+    assert lines["empty"]["attributes"] == {"gymlog.task.id": "helper"}

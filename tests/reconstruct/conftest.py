@@ -96,7 +96,10 @@ class LogBuilder:
         instance: str | None = None,
         run: str = "run-1",
         pid: int = 7,
+        server_type: str = "resources_servers",
         dropped: int = 0,
+        host: str = "node-1",
+        boot: str | None = None,
         file: str | None = None,
     ) -> dict[str, Any]:
         """Add a process line, `time` in ns after `BASE`."""
@@ -109,10 +112,11 @@ class LogBuilder:
             "open_spans": 0,
             "resource_attributes": {
                 "process.pid": pid,
-                "host.name": "node-1",
+                "host.name": host,
+                **({} if boot is None else {"gymlog.boot.id": boot}),
                 "nemo.run.id": run,
                 "nemo.gym.server.name": service,
-                "nemo.gym.server.type": "resources_servers",
+                "nemo.gym.server.type": server_type,
             },
         }
         return self._record("process", service, instance, body, file)

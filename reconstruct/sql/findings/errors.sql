@@ -1,9 +1,8 @@
--- One row is a kind of span that fails of itself: with status ERROR, and no child that has failed.
+-- One row is a kind of span that fails of itself: it is the cause of errors (see _error_causes).
 CREATE VIEW _finding_errors AS
 WITH
-failed AS (
+source AS (
     SELECT
-        span.rowid AS node,
         span.name,
         span.service_name,
         span.run_id,
@@ -12,29 +11,9 @@ failed AS (
         span.file,
         span.line,
         span.start_time_unix_nano,
-        coalesce(span.attributes->>'error.type', span.status_message, 'no reason given') AS reason
-    FROM spans AS span
-    WHERE span.status_code = 'ERROR'
-),
-source AS (
-    SELECT
-        node,
-        name,
-        service_name,
-        run_id,
-        trace_id,
-        span_id,
-        file,
-        line,
-        start_time_unix_nano,
-        reason
-    FROM failed
-    WHERE node NOT IN (
-        SELECT edge.parent
-        FROM failed AS child
-        JOIN _edges AS edge ON edge.node = child.node
-        WHERE edge.parent IS NOT NULL
-    )
+        coalesce(found.error_type, found.message, 'no reason given') AS reason
+    FROM _error_causes AS found
+    JOIN spans AS span ON span.rowid = found.node
 ),
 peers AS (
     SELECT
@@ -58,7 +37,7 @@ SELECT
         || any_value(peers.spans) || ' times ('
         || format('{:.1f} %', 100.0 * count(*) / any_value(peers.spans)) || '): '
         || mode(source.reason ORDER BY source.reason) AS message,
-    'the deepest failing spans: what failed above them failed for this' AS hint,
+    'the deepest failing spans: what failed above them failed for this; `reconstruct errors` says more' AS hint,
     json_object(
         'failed', count(*),
         'spans', any_value(peers.spans),
@@ -71,4 +50,4 @@ JOIN peers
     AND peers.run_id IS NOT DISTINCT FROM source.run_id
 GROUP BY source.name, source.service_name, source.run_id;
 
-COMMENT ON VIEW _finding_errors IS 'One row is a kind of span that fails of itself: with status ERROR, and no child that has failed.';
+COMMENT ON VIEW _finding_errors IS 'One row is a kind of span that fails of itself: it is the cause of errors.';

@@ -1,15 +1,6 @@
 -- One row is a service instance that ended without a word (instances.state is dead).
 CREATE VIEW _finding_process_died AS
 WITH
-last_line AS (
-    SELECT
-        instance,
-        arg_max(file, (time_unix_nano, seq)) AS file,
-        arg_max(line, (time_unix_nano, seq)) AS line
-    FROM _process_lines
-    JOIN _owners USING (owner)
-    GROUP BY instance
-),
 open_span AS (
     SELECT
         instance,
@@ -42,7 +33,7 @@ SELECT
         'lost_spans', coalesce(open_span.spans, 0)
     ) AS evidence
 FROM instances AS owner
-JOIN last_line USING (instance)
+JOIN _last_lines AS last_line USING (instance)
 LEFT JOIN open_span USING (instance)
 WHERE owner.state = 'dead';
 

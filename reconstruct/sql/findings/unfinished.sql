@@ -49,10 +49,9 @@ SELECT
         'last_sign_of_life_unix_nano', owner.last_time_unix_nano::VARCHAR,
         'open_ns', span.open_ns
     ) AS evidence
-FROM spans AS span
+FROM _pending_spans AS pending
+JOIN spans AS span ON span.rowid = pending.node
 JOIN instances AS owner USING (instance)
-WHERE span.state <> 'finished'
-    OR (span.attributes->>'gymlog.unfinished') = 'true'
-    OR (span.attributes->>'nemo.span.truncated') = 'true';
+WHERE pending.ending <> 'cancelled';
 
 COMMENT ON VIEW _finding_unfinished IS 'One row is a span that began and has no end of its own.';

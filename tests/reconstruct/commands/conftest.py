@@ -139,3 +139,34 @@ def run(capsys, monkeypatch):
         return Run(code, *capsys.readouterr())
 
     return run_command
+
+
+@pytest.fixture
+def two_hosts(tmp_path, monkeypatch):
+    """A trace over two hosts, `node-b` 3.5 s behind, in `logs/`; times in ms of the first's clock.
+
+    rollout 0-1000 (node-a) ─┬─ model call 100-200 ── POST /v1/responses 110-190 (node-b)
+                             └─ write results later 1200-1500
+    """
+    monkeypatch.chdir(tmp_path)
+    Path("logs").mkdir()
+    spans = (
+        (1, None, "rollout", "INTERNAL", 0, 1_000, "node-a"),
+        (2, 1, "model call", "CLIENT", 100, 200, "node-a"),
+        (3, 2, "POST /v1/responses", "SERVER", -3_390, -3_310, "node-b"),
+        (4, 1, "write results later", "INTERNAL", 1_200, 1_500, "node-a"),
+    )
+    for span, parent, name, kind, start_ms, end_ms, host in spans:
+        line = {
+            "trace_id": f"{0xC36:032x}",
+            "span_id": f"{span:016x}",
+            "parent_span_id": None if parent is None else f"{parent:016x}",
+            "name": name,
+            "kind": kind,
+            "start_time_unix_nano": START + start_ms * 1_000_000,
+            "end_time_unix_nano": START + end_ms * 1_000_000,
+            "attributes": {},
+            "resource": {"attributes": {"service.name": f"gym/{host}", "host.name": host}},
+        }
+        with Path("logs", f"{host}.log").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")

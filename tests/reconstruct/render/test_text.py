@@ -17,6 +17,7 @@ from reconstruct.render.text import (
     json_text,
     plain,
     plural,
+    rate,
     short_names,
     size,
     width,
@@ -135,6 +136,20 @@ def test_counts_have_separators_and_nouns_a_number():
     assert plural(1, "span") == "1 span"
     assert plural(2_000, "span") == "2,000 spans"
     assert plural(0, "batch", "batches") == "0 batches"
+
+
+@pytest.mark.parametrize(
+    ("per_second", "words"),
+    [
+        (0, "0.00/s"),
+        (7.4993, "7.50/s"),
+        (99.96, "100/s"),
+        (999.7, "1,000/s"),
+        (12_345.6, "12,346/s"),
+    ],
+)
+def test_rate_has_three_digits(per_second, words):
+    assert rate(per_second) == words
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def _few_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def folder(logs: Any) -> Path:
     """Logs of a call between two services, one of its spans without a parent."""
-    logs.span("root", end=1_000, service="a")
+    logs.span("root", end=1_000, service="a", rollout="0-0")
     logs.span("call", "root", 100, 900, service="a", kind="CLIENT")
     logs.span("server", "call", 200, 700, service="b", kind="SERVER")
     logs.span("lost", "nobody", 300, 400, service="b")
@@ -34,7 +34,7 @@ def folder(logs: Any) -> Path:
 
 
 def everything(engine: Engine) -> dict[str, list[dict[str, Any]]]:
-    names = ("self_time", "blame", "service_edges", "findings")
+    names = ("self_time", "blame", "rollout_path", "rollout_shares", "service_edges", "findings")
     return {name: engine.rows(f"FROM {name} ORDER BY ALL") for name in names}
 
 

@@ -1,0 +1,1 @@
+"""Comparing two rollouts or traces span by span."""

@@ -1,0 +1,88 @@
+-- One row is a time in which an event loop of a process did not run, as far as log records say so.
+--
+-- A record speaks of the time up to it. The one written at the end of a stall comes late, by as much
+-- as the watcher slept; where one was written meanwhile, that one says when the stall began. Loops
+-- of a process that stall together are one row. `culprits` are the spans (their rowids) that the
+-- loops were in: these were at work.
+CREATE VIEW _stalls AS
+WITH
+record AS MATERIALIZED (
+    SELECT
+        log.instance,
+        log.time_unix_nano AS time,
+        TRY_CAST(log.attributes->>'gymlog.event_loop.stall_ms' AS INTEGER) * 1000000::BIGINT
+            AS stall_ns,
+        coalesce(
+            TRY_CAST(log.attributes->>'gymlog.event_loop.is_stalled' AS BOOLEAN),
+            FALSE
+        ) AS is_stalled,
+        span.rowid AS culprit
+    FROM log_records AS log
+    LEFT JOIN spans AS span USING (trace_id, span_id)
+    WHERE contains(log.attributes::VARCHAR, '"gymlog.event_loop.stall_ms"')
+        AND log.time_unix_nano IS NOT NULL
+),
+stall AS (
+    SELECT
+        instance,
+        time - stall_ns AS start_time,
+        time AS end_time,
+        culprit
+    FROM record
+    WHERE is_stalled
+    UNION ALL
+    SELECT
+        over.instance,
+        CASE
+            WHEN meanwhile.time >= over.time - over.stall_ns
+                THEN meanwhile.time - meanwhile.stall_ns
+            ELSE over.time - over.stall_ns
+        END AS start_time,
+        CASE
+            WHEN meanwhile.time >= over.time - over.stall_ns
+                THEN least(meanwhile.time - meanwhile.stall_ns + over.stall_ns, over.time)
+            ELSE over.time
+        END,
+        over.culprit
+    FROM record AS over
+    ASOF LEFT JOIN (
+        SELECT *
+        FROM record
+        WHERE is_stalled
+    ) AS meanwhile
+        ON meanwhile.instance = over.instance
+        AND meanwhile.time <= over.time
+    WHERE NOT over.is_stalled
+),
+grouped AS (
+    SELECT
+        *,
+        count(*) FILTER (is_first) OVER (
+            PARTITION BY instance
+            ORDER BY start_time, end_time, culprit
+        ) AS number
+    FROM (
+        SELECT
+            *,
+            coalesce(
+                start_time > max(end_time) OVER (
+                    PARTITION BY instance
+                    ORDER BY start_time, end_time, culprit
+                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+                ),
+                TRUE
+            ) AS is_first
+        FROM stall
+        WHERE end_time > start_time
+    )
+)
+SELECT
+    instance,
+    number,
+    min(start_time) AS start_time_unix_nano,
+    max(end_time) AS end_time_unix_nano,
+    list(DISTINCT culprit) FILTER (culprit IS NOT NULL) AS culprits
+FROM grouped
+GROUP BY instance, number;
+
+COMMENT ON VIEW _stalls IS 'One row is a time in which an event loop of a process did not run, as far as log records say so.';
