@@ -31,6 +31,60 @@ outer_pair AS (
     FROM pair
     JOIN _edges AS edge ON edge.node = pair.other
 ),
+child AS MATERIALIZED (
+    SELECT
+        rowid AS node,
+        trace_id || span_id AS ids,
+        kind IN ('SERVER', 'CONSUMER') AS is_server,
+        name,
+        trace_id,
+        instance,
+        rollout_id,
+        attributes->>'gymlog.task.id' AS task_id,
+        _asked_method(name, attributes) AS method,
+        _asked_path(name, attributes) AS path,
+        _asked_port(attributes) AS port,
+        start_time_unix_nano,
+        coalesce(end_time_unix_nano, start_time_unix_nano + open_ns) AS end_time_unix_nano
+    FROM spans
+    WHERE rowid IN (
+        SELECT node
+        FROM pair
+    )
+),
+candidate AS MATERIALIZED (
+    SELECT
+        rowid AS node,
+        trace_id || span_id AS ids,
+        kind IN ('CLIENT', 'PRODUCER') AS is_client,
+        name,
+        trace_id,
+        instance,
+        rollout_id,
+        attributes->>'gymlog.task.id' AS task_id,
+        _called_method(name, attributes) AS method,
+        _called_url(attributes) AS url,
+        attributes->>'server.port' AS port,
+        1 + coalesce(try_cast(attributes->>'http.request.resend_count' AS BIGINT), 0) AS tries,
+        start_time_unix_nano,
+        coalesce(end_time_unix_nano, start_time_unix_nano + open_ns) AS end_time_unix_nano
+    FROM spans
+    WHERE rowid IN (
+        SELECT other
+        FROM pair
+    )
+),
+answered AS (
+    SELECT
+        parent,
+        count(*) AS answers
+    FROM _edges
+    WHERE parent IN (
+        SELECT other
+        FROM pair
+    )
+    GROUP BY parent
+),
 compared AS (
     SELECT
         pair.node,
@@ -40,100 +94,46 @@ compared AS (
         pair.is_inner,
         pair.is_usual,
         pair.is_inside,
-        _asked_method(child.name, child.attributes) AS asked_method,
-        _asked_path(child.name, child.attributes) AS path,
-        _asked_port(child.attributes) AS port,
-        _called_method(other.name, other.attributes) AS called_method,
-        _called_url(other.attributes) AS url,
-        other.attributes->>'server.port' AS called_port,
-        1 + coalesce(
-            try_cast(other.attributes->>'http.request.resend_count' AS BIGINT),
-            0
-        ) AS tries,
-        child.kind IN ('SERVER', 'CONSUMER') AS is_server,
-        other.kind IN ('CLIENT', 'PRODUCER') AS is_client,
+        child.ids,
+        other.ids AS other_ids,
+        child.is_server,
+        other.is_client,
+        greatest(other.tries - coalesce(answered.answers, 0), 0) AS free_tries,
+        coalesce(child.method = other.method, TRUE) AS fits_method,
+        CASE
+            WHEN child.is_server AND NOT _is_any_path(child.path) THEN contains(other.url, child.path)
+        END AS fits_path,
+        CASE
+            WHEN child.is_server AND child.port IS NOT NULL
+                THEN coalesce(child.port = other.port, FALSE)
+                    OR contains(other.url, ':' || child.port || '/')
+        END AS fits_port,
+        other.url IS NULL
+            AND NOT (_is_any_path(child.path) AND child.port IS NULL) AS has_no_url,
         other.instance = child.instance AS is_same_process,
         other.trace_id = child.trace_id AS is_same_trace,
         other.name = child.name AS is_same_name,
         coalesce(other.rollout_id = child.rollout_id, FALSE) AS is_same_rollout,
-        coalesce(other.rollout_id <> child.rollout_id, FALSE) AS is_other_rollout,
-        coalesce(
-            (other.attributes->>'gymlog.task.id') = (child.attributes->>'gymlog.task.id'),
-            FALSE
-        ) AS is_same_task,
-        coalesce(other.end_time_unix_nano, other.start_time_unix_nano + other.open_ns) + 5000000
-            >= coalesce(child.end_time_unix_nano, child.start_time_unix_nano + child.open_ns)
-            AS outlasts,
-        child.start_time_unix_nano - other.start_time_unix_nano AS after_ns,
-        child.trace_id || child.span_id AS ids,
-        other.trace_id || other.span_id AS other_ids
+        coalesce(other.task_id = child.task_id, FALSE) AS is_same_task,
+        other.end_time_unix_nano + 5000000 >= child.end_time_unix_nano AS outlasts,
+        child.start_time_unix_nano - other.start_time_unix_nano AS after_ns
     FROM pair
     ANTI JOIN outer_pair USING (node, other)
-    JOIN spans AS child ON child.rowid = pair.node
-    JOIN spans AS other ON other.rowid = pair.other
-),
-judged AS (
-    SELECT
-        compared.node,
-        compared.other,
-        compared.is_request,
-        compared.is_call,
-        compared.is_inner,
-        compared.is_usual,
-        compared.is_inside,
-        compared.is_client AND compared.tries > coalesce(answered.answers, 0) AS is_unanswered,
-        NOT compared.is_server
-            OR coalesce(compared.asked_method = compared.called_method, TRUE) AS fits_method,
-        CASE
-            WHEN compared.is_server AND NOT _is_any_path(compared.path)
-                THEN contains(compared.url, compared.path)
-        END AS fits_path,
-        CASE
-            WHEN compared.is_server AND compared.port IS NOT NULL
-                THEN coalesce(compared.port = compared.called_port, FALSE)
-                    OR contains(compared.url, ':' || compared.port || '/')
-        END AS fits_port,
-        compared.is_server
-            AND compared.url IS NULL
-            AND NOT (_is_any_path(compared.path) AND compared.port IS NULL) AS has_no_url,
-        CASE
-            WHEN compared.is_client
-                THEN greatest(compared.tries - coalesce(answered.answers, 0), 1)
-            ELSE 1000000000
-        END AS room,
-        compared.is_server,
-        compared.is_client,
-        compared.is_same_process,
-        compared.is_same_trace,
-        compared.is_same_name,
-        compared.is_same_rollout,
-        compared.is_other_rollout,
-        compared.is_same_task,
-        compared.outlasts,
-        compared.after_ns,
-        compared.ids,
-        compared.other_ids
-    FROM compared
-    LEFT JOIN (
-        SELECT
-            parent,
-            count(*) AS answers
-        FROM _edges
-        WHERE parent IN (
-            SELECT other
-            FROM pair
-        )
-        GROUP BY parent
-    ) AS answered ON answered.parent = compared.other
+    JOIN child ON child.node = pair.node
+    JOIN candidate AS other ON other.node = pair.other
+    LEFT JOIN answered ON answered.parent = pair.other
 ),
 fitting AS (
     SELECT
         *,
-        is_unanswered
-            AND fits_method
-            AND coalesce(fits_path, TRUE)
-            AND coalesce(fits_port, TRUE) AS is_free_call
-    FROM judged
+        is_client
+            AND free_tries > 0
+            AND (
+                NOT is_server
+                OR (fits_method AND coalesce(fits_path, TRUE) AND coalesce(fits_port, TRUE))
+            ) AS is_free_call,
+        CASE WHEN is_client THEN greatest(free_tries, 1) ELSE 1000000000 END AS room
+    FROM compared
 ),
 caller AS (
     SELECT
@@ -155,7 +155,6 @@ caller AS (
     FROM fitting
     WHERE NOT is_same_process
         AND NOT is_same_trace
-        AND NOT is_other_rollout
         AND (
             is_request
             OR (is_call AND is_free_call AND (is_same_rollout OR (outlasts AND NOT has_no_url)))

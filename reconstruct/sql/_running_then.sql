@@ -1,9 +1,9 @@
 -- One row is a span without a parent and a span that was running when it began and has something in
--- common with it: `ground`.
+-- common with it: `ground`. Of one ground there are the 32 that began last.
 --
--- request: the rollout, of a request and whatever ran; client: the method, of a request and a call
--- that nothing answers; unserved: the rollout, of a root in a service without requests; the others
--- as in _inner_roots.
+-- request: the rollout, of a request and what ran in other processes; client: the method, of a
+-- request and a call that nothing answers, where one of them has no rollout; unserved: the rollout,
+-- of a root in a service without requests; the others as in _inner_roots.
 --
 -- What was running at a time is found by hashing: a span of up to 2^n ns lies in at most two spaces
 -- of that length, and an instant in one, so that only spans of one key and space are compared.
@@ -12,6 +12,7 @@ WITH
 request AS MATERIALIZED (
     SELECT
         node,
+        hash(instance) AS process,
         run_id,
         rollout_id,
         start_time_unix_nano,
@@ -45,6 +46,7 @@ looking AS MATERIALIZED (
         node,
         'request' AS ground,
         hash('rollout', run_id, rollout_id) AS key,
+        process,
         start_time_unix_nano
     FROM request
     WHERE rollout_id IS NOT NULL
@@ -52,20 +54,31 @@ looking AS MATERIALIZED (
     SELECT
         node,
         'client',
-        hash('client', method),
+        hash('client', method, FALSE),
+        process,
         start_time_unix_nano
     FROM request
     WHERE method IS NOT NULL
     UNION ALL
     SELECT
         node,
+        'client',
+        hash('client', method, TRUE),
+        process,
+        start_time_unix_nano
+    FROM request
+    WHERE method IS NOT NULL AND rollout_id IS NULL
+    UNION ALL
+    SELECT
+        node,
         ground,
         CASE ground
-            WHEN 'rollout' THEN hash('rollout', run_id, rollout_id)
-            WHEN 'trace' THEN hash('trace', trace_id)
+            WHEN 'rollout' THEN hash('inner', instance, run_id, rollout_id)
+            WHEN 'trace' THEN hash('trace', instance, trace_id)
             WHEN 'usual_parent' THEN hash('name', instance, usual_parent)
             ELSE hash('request', instance)
         END,
+        NULL,
         start_time_unix_nano
     FROM inner_root
     UNION ALL
@@ -73,6 +86,7 @@ looking AS MATERIALIZED (
         root.node,
         'unserved',
         hash('rollout', root.run_id, root.rollout_id),
+        hash(root.instance),
         root.start_time_unix_nano
     FROM inner_root AS root
     ANTI JOIN serving
@@ -83,6 +97,7 @@ looking AS MATERIALIZED (
 seen AS MATERIALIZED (
     SELECT
         rowid AS node,
+        hash(trace_id, span_id) AS ids,
         trace_id,
         name,
         kind,
@@ -111,122 +126,105 @@ seen AS MATERIALIZED (
             WHERE ground IN ('usual_parent', 'inside')
         )
 ),
-running AS (
+keyed AS (
     SELECT
         node,
+        ids,
         hash('rollout', run_id, rollout_id) AS key,
+        hash(instance) AS process,
         start_time_unix_nano,
         end_time_unix_nano
     FROM seen
-    SEMI JOIN (
-        SELECT rollout_id
-        FROM request
-        UNION
-        SELECT rollout_id
-        FROM inner_root
-        WHERE ground = 'rollout'
-    ) AS wanted USING (rollout_id)
+    WHERE rollout_id IS NOT NULL
     UNION ALL
     SELECT
         node,
-        hash('client', method),
+        hash(trace_id, span_id),
+        hash('client', method, rollout_id IS NOT NULL),
+        hash(instance),
         start_time_unix_nano,
         end_time_unix_nano
     FROM _lone_clients
-    SEMI JOIN request USING (method)
     UNION ALL
     SELECT
         node,
-        hash('trace', trace_id),
+        ids,
+        unnest([
+            hash('inner', instance, run_id, rollout_id),
+            hash('trace', instance, trace_id),
+            hash('name', instance, name),
+            CASE WHEN kind IN ('SERVER', 'CONSUMER') THEN hash('request', instance) END
+        ]),
+        hash(instance),
         start_time_unix_nano,
         end_time_unix_nano
     FROM seen
-    SEMI JOIN (
-        SELECT trace_id
-        FROM inner_root
-        WHERE ground = 'trace'
-    ) AS wanted USING (trace_id)
-    UNION ALL
-    SELECT
-        seen.node,
-        hash('name', seen.instance, seen.name),
-        seen.start_time_unix_nano,
-        seen.end_time_unix_nano
-    FROM seen
-    SEMI JOIN (
-        SELECT
-            instance,
-            usual_parent
-        FROM inner_root
-        WHERE ground = 'usual_parent'
-    ) AS wanted
-        ON wanted.instance = seen.instance
-        AND wanted.usual_parent = seen.name
-    UNION ALL
-    SELECT
-        node,
-        hash('request', instance),
-        start_time_unix_nano,
-        end_time_unix_nano
-    FROM seen
-    SEMI JOIN (
-        SELECT instance
-        FROM inner_root
-        WHERE ground = 'inside'
-    ) AS wanted USING (instance)
-    WHERE kind IN ('SERVER', 'CONSUMER')
+    SEMI JOIN inner_root USING (instance)
 ),
-levelled AS MATERIALIZED (
+running AS MATERIALIZED (
     SELECT
         node,
+        ids,
         key,
+        process,
         start_time_unix_nano,
         end_time_unix_nano,
         length(ltrim(
             greatest(end_time_unix_nano - start_time_unix_nano, 1)::BIT::VARCHAR,
             '0'
         )) AS level
-    FROM running
+    FROM keyed
     WHERE end_time_unix_nano >= start_time_unix_nano
+        AND key IN (
+            SELECT key
+            FROM looking
+        )
 ),
 space AS (
     SELECT
-        node,
-        key,
-        level,
-        start_time_unix_nano >> level AS number,
-        start_time_unix_nano,
-        end_time_unix_nano
-    FROM levelled
+        *,
+        start_time_unix_nano >> level AS number
+    FROM running
     UNION ALL
     SELECT
-        node,
-        key,
-        level,
-        end_time_unix_nano >> level,
-        start_time_unix_nano,
-        end_time_unix_nano
-    FROM levelled
+        *,
+        end_time_unix_nano >> level
+    FROM running
     WHERE end_time_unix_nano >> level > start_time_unix_nano >> level
 ),
-level AS (
-    SELECT DISTINCT
-        key,
-        level
-    FROM levelled
+instant AS MATERIALIZED (
+    SELECT
+        looking.node,
+        looking.ground,
+        looking.key,
+        looking.process,
+        level.level,
+        looking.start_time_unix_nano >> level.level AS number,
+        looking.start_time_unix_nano
+    FROM looking
+    JOIN (
+        SELECT DISTINCT
+            key,
+            level
+        FROM running
+    ) AS level USING (key)
 )
 SELECT
-    looking.node,
-    space.node AS other,
-    looking.ground
-FROM looking
-JOIN level USING (key)
+    instant.node,
+    instant.ground,
+    space.node AS other
+FROM instant
 JOIN space
-    ON space.key = looking.key
-    AND space.level = level.level
-    AND space.number = looking.start_time_unix_nano >> level.level
-    AND space.start_time_unix_nano <= looking.start_time_unix_nano
-    AND space.end_time_unix_nano >= looking.start_time_unix_nano
-WHERE space.node <> looking.node;
+    ON space.key = instant.key
+    AND space.level = instant.level
+    AND space.number = instant.number
+WHERE space.start_time_unix_nano <= instant.start_time_unix_nano
+    AND space.end_time_unix_nano >= instant.start_time_unix_nano
+    AND space.node <> instant.node
+    AND space.process IS DISTINCT FROM instant.process
+QUALIFY row_number() OVER (
+    PARTITION BY instant.node, instant.ground
+    ORDER BY space.start_time_unix_nano DESC, space.ids, space.node
+) <= 32;
 
 COMMENT ON VIEW _running_then IS 'One row is a span without a parent and a span that was running when it began and has something in common with it.';

@@ -106,7 +106,7 @@ def _egress_bypassed(log: Log, spans: list[Span]) -> None:
     client = top.parent
     assert client is not None
     for span in spans:
-        if span is client or (span.parent is client and span is not top):
+        if span.is_below(client) and not span.is_below(top):
             span.fate = "never"
     trace_id = log.retrace(spans, top)
     assert client.parent_id is not None

@@ -18,11 +18,19 @@ orphan AS (
     WHERE edge.orphan
     GROUP BY span.trace_id, span.parent_span_id
 ),
+service_edge AS MATERIALIZED (
+    SELECT
+        client,
+        server,
+        kind,
+        calls
+    FROM service_edges
+),
 usual_caller AS (
     SELECT
         server,
         arg_max(client, (calls, client)) AS client
-    FROM service_edges
+    FROM service_edge
     WHERE kind IN ('rpc', 'queue', 'internal')
     GROUP BY server
 ),
@@ -61,7 +69,7 @@ between_call AS (
         ON call.trace_id = orphan.trace_id
         AND call.start_time_unix_nano <= child.start_time_unix_nano
         AND call.end_time_unix_nano >= child.start_time_unix_nano
-    LEFT JOIN service_edges AS edge
+    LEFT JOIN service_edge AS edge
         ON edge.kind = 'external'
         AND edge.client = call.service_name
         AND edge.server = call.address
