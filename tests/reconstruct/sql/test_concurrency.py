@@ -78,7 +78,7 @@ def test_parts_have_a_mean_and_a_peak(logs: Any) -> None:
     ] == [(1, 0, 1.5, 2), (2, 50, 0.4, 1)]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(
     works=st.lists(
         st.tuples(st.integers(0, 30), st.integers(0, 12)).map(lambda w: (w[0], w[0] + w[1])),

@@ -409,7 +409,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_as_one_would_walk(logs: Any, folder: Path, outliving: str, overlap: float) -> None:
     """Many trees at once, in one pass."""
 
-    @settings(max_examples=4, deadline=None, phases=[Phase.explicit, Phase.generate])
+    @settings(max_examples=3, deadline=None, phases=[Phase.explicit, Phase.generate])
     @given(st.lists(trees(), min_size=30, max_size=60))
     def check(forest: list[list[Work]]) -> None:
         logs.folder, logs.files = folder, {}

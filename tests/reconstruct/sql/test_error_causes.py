@@ -304,7 +304,7 @@ def test_any_tree(logs: Any) -> None:
     """The same causes as by walking each tree."""
     folder = logs.folder
 
-    @settings(max_examples=8, deadline=None)
+    @settings(max_examples=4, deadline=None)
     @given(st.lists(trees(), min_size=20, max_size=60))
     def check(forest: list[dict[str, Work]]) -> None:
         logs = LogBuilder(folder)

@@ -182,7 +182,7 @@ def expected(case: Case, calls: list[str], requests: list[str]) -> dict[str, tup
 
 
 @settings(
-    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(drawn=st.lists(cases, min_size=1, max_size=12))
 def test_it_is_what_settling_pair_by_pair_gives(

@@ -241,7 +241,7 @@ def contents(engine: Engine) -> dict[str, list[str]]:
 
 
 @settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 4))
 def test_the_order_of_lines_and_files_changes_nothing(

@@ -124,7 +124,7 @@ def test_any_children(logs: Any) -> None:
         st.tuples(st.integers(0, 800), st.integers(4, 12)), min_size=9, max_size=24, unique=True
     )
 
-    @settings(max_examples=6, deadline=None)
+    @settings(max_examples=3, deadline=None)
     @given(st.lists(children, min_size=20, max_size=40))
     def check(forest: list[list[tuple[int, int]]]) -> None:
         logs = LogBuilder(folder)

@@ -93,7 +93,7 @@ def test_sections_tile_every_rollout(logs: Any) -> None:
     """End to end, from start to end, whatever the spans; and nothing of another rollout."""
 
     @settings(
-        max_examples=15,
+        max_examples=6,
         deadline=None,
         suppress_health_check=[HealthCheck.function_scoped_fixture],
     )

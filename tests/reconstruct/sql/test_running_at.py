@@ -83,7 +83,7 @@ def test_long_paths_are_cut_at_their_beginning(logs: Any) -> None:
     assert rows[-1]["path"] == "… → " + " → ".join(f"s{n}" for n in range(384, 400)) + " in a"
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(
     spans=st.lists(
         st.tuples(st.integers(0, 9), st.integers(0, 20), st.one_of(st.none(), st.integers(0, 20))),

@@ -124,7 +124,7 @@ def judged(works: list[Work], name: str) -> tuple[bool, int, int]:
 
 
 @settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.lists(trees(), min_size=10, max_size=30))
 def test_any_tree(logs: Any, forest: list[list[Work]]) -> None:

@@ -83,7 +83,7 @@ def test_cycles_are_cut_above_their_earliest_span(logs: Any) -> None:
 
 
 @settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(parents=st.lists(st.integers(-2, 30), min_size=1, max_size=40))
 def test_every_span_has_one_place(

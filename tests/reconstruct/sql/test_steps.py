@@ -116,7 +116,7 @@ def test_a_rollout_has_ended_when_its_outermost_span_has(logs: Any) -> None:
     ]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(
     works=st.lists(st.tuples(st.integers(0, 50), st.integers(1, 30)), min_size=1, max_size=12),
     copies=st.sampled_from([1, 9, 25]),

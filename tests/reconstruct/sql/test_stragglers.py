@@ -131,7 +131,7 @@ def test_few_are_no_cause(logs: Any) -> None:
         assert {row["cause_value"] for row in engine.rows("FROM stragglers")} == {None}
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(
     met=st.lists(st.tuples(st.booleans(), st.booleans()), min_size=6, max_size=60),
 )
