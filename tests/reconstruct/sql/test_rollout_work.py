@@ -1,6 +1,5 @@
 """What a rollout's wall time was spent on: every nanosecond on one thing."""
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -263,72 +262,6 @@ def test_a_span_that_lasts_as_long_as_its_request(logs: Any) -> None:
     times = of_one(logs)
     assert sum(times.values()) == 100
     assert times["model"] == 40
-
-
-def stall(logs: Any, at: int, length: int, *, is_over: bool, span: dict[str, Any] | None) -> None:
-    """A log record of the agent's about a stall, in ms."""
-    place = {} if span is None else {key: span[key] for key in ("trace_id", "span_id")}
-    record = {
-        "record_type": "log",
-        "time_unix_nano": BASE + at * MS,
-        "severity_number": 13,
-        "severity_text": "WARN",
-        "body": "the event loop did not run",
-        "attributes": {
-            "gymlog.event_loop.stall_ms": length,
-            "gymlog.event_loop.is_stalled": not is_over,
-        },
-        **place,
-        "resource": {"attributes": {"service.name": "agent", "service.instance.id": "agent-1"}},
-    }
-    logs.raw(json.dumps({**record, "seq": len(logs.files["agent.log"])}), "agent.log")
-
-
-def test_a_stalled_loop(logs: Any) -> None:
-    """Holds up the other rollouts of its process; who stalled it was at work.
-
-    victim   ##########   its model answers at 500 ms
-    culprit       ###
-    stalled       ==      600 to 800 ms
-    """
-    run(logs, end=1_000 * MS)
-    call(logs, "model", 100 * MS, 900 * MS, (200 * MS, 500 * MS))
-    culprit = logs.span(
-        "other", None, 550 * MS, 850 * MS, trace="u", service="agent", rollout="1-0"
-    )
-    stall(logs, 800, 200, is_over=True, span=culprit)
-    with logs.engine() as engine:
-        assert spent(engine) == {
-            "0-0": {
-                "agent": 200 * MS,
-                "queue": 100 * MS,
-                "model": 300 * MS,
-                "client_overhead": 200 * MS,
-                "event_loop_lag": 200 * MS,
-            },
-            "1-0": {"agent": 300 * MS},
-        }
-
-
-def test_records_of_one_stall(logs: Any) -> None:
-    """The one that came while it lasted says when it began; that of the end may come late."""
-    run(logs, end=1_000 * MS)
-    stall(logs, 700, 100, is_over=False, span=None)
-    stall(logs, 830, 200, is_over=True, span=None)
-    stall(logs, 950, 50, is_over=True, span=None)
-    with logs.engine() as engine:
-        rows = engine.rows(
-            """
-            SELECT start_time_unix_nano AS s, end_time_unix_nano AS e
-            FROM rollout_work
-            WHERE spent_on = 'event_loop_lag'
-            ORDER BY s
-            """
-        )
-    assert [((row["s"] - BASE) // MS, (row["e"] - BASE) // MS) for row in rows] == [
-        (600, 800),
-        (900, 950),
-    ]
 
 
 class Work(NamedTuple):

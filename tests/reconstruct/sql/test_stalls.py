@@ -1,0 +1,94 @@
+"""Stalls of an event loop, as parts of the rollouts that they held up."""
+
+import json
+from typing import Any
+
+from reconstruct.engine import Engine
+
+BASE = 1_800_000_000_000_000_000
+MS = 1_000_000
+
+
+def spent(engine: Engine) -> dict[tuple[str, str], int]:
+    """Milliseconds by rollout and kind of work."""
+    rows = engine.rows(
+        """
+        SELECT rollout_id, spent_on, sum(duration_ns)::BIGINT AS ns
+        FROM rollout_work
+        GROUP BY ALL
+        """
+    )
+    return {(row["rollout_id"], row["spent_on"]): row["ns"] // MS for row in rows}
+
+
+def span(
+    logs: Any, label: str, parent: str | None, start: int, end: int, **more: Any
+) -> dict[str, Any]:
+    """A span of the agent's if nothing else is said, in ms."""
+    record: dict[str, Any] = logs.span(
+        label, parent, start * MS, end * MS, **{"service": "agent", **more}
+    )
+    return record
+
+
+def stall(logs: Any, at: int, length: int, *, is_over: bool, span: dict[str, Any] | None) -> None:
+    """A log record of the agent's about a stall, in ms."""
+    place = {} if span is None else {key: span[key] for key in ("trace_id", "span_id")}
+    record = {
+        "record_type": "log",
+        "time_unix_nano": BASE + at * MS,
+        "severity_number": 13,
+        "severity_text": "WARN",
+        "body": "the event loop did not run",
+        "attributes": {
+            "gymlog.event_loop.stall_ms": length,
+            "gymlog.event_loop.is_stalled": not is_over,
+        },
+        **place,
+        "resource": {"attributes": {"service.name": "agent", "service.instance.id": "agent-1"}},
+    }
+    logs.raw(json.dumps({**record, "seq": len(logs.files["agent.log"])}), "agent.log")
+
+
+def test_a_stalled_loop(logs: Any) -> None:
+    """Holds up the other rollouts of its process; who stalled it was at work.
+
+    victim   ##########   its model answers at 500 ms
+    culprit       ###
+    stalled       ==      600 to 800 ms
+    """
+    span(logs, "victim", None, 0, 1_000, rollout="0-0")
+    span(logs, "call", "victim", 100, 900, kind="CLIENT")
+    span(logs, "model", "call", 200, 500, service="model", kind="SERVER", name="POST /v1/responses")
+    culprit = span(logs, "culprit", None, 550, 850, trace="u", rollout="1-0")
+    stall(logs, 800, 200, is_over=True, span=culprit)
+    with logs.engine() as engine:
+        assert spent(engine) == {
+            ("0-0", "agent"): 200,
+            ("0-0", "queue"): 100,
+            ("0-0", "model"): 300,
+            ("0-0", "client_overhead"): 200,
+            ("0-0", "event_loop_lag"): 200,
+            ("1-0", "agent"): 300,
+        }
+
+
+def test_records_of_one_stall(logs: Any) -> None:
+    """The one that came while it lasted says when it began; that of the end may come late."""
+    span(logs, "victim", None, 0, 1_000, rollout="0-0")
+    stall(logs, 700, 100, is_over=False, span=None)
+    stall(logs, 830, 200, is_over=True, span=None)
+    stall(logs, 950, 50, is_over=True, span=None)
+    with logs.engine() as engine:
+        rows = engine.rows(
+            """
+            SELECT start_time_unix_nano AS s, end_time_unix_nano AS e
+            FROM rollout_work
+            WHERE spent_on = 'event_loop_lag'
+            ORDER BY s
+            """
+        )
+    assert [((row["s"] - BASE) // MS, (row["e"] - BASE) // MS) for row in rows] == [
+        (600, 800),
+        (900, 950),
+    ]
