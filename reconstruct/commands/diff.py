@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -122,8 +121,8 @@ def command(
                 _show_cohorts(logs, engine, compared, _RANKED if limit is None else limit)
                 return
             both = trees
-        elif replace(selection, run_id=None) != Selection():
-            raise UsageError("A and B are chosen already; of the options that choose, take --run")
+        else:
+            selection.run_of("A and B are")
         _show_trees(logs, engine, both, share, keys, _DRAWN if limit is None else limit)
 
 

@@ -4,11 +4,9 @@ Two words are both paths, or both ids that come before the PATHS; a path is what
 take the place of the words. Whatever could mean two things is refused in one line that says which.
 """
 
-import glob
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
@@ -16,6 +14,7 @@ import click
 from reconstruct.commands.answers import Question
 from reconstruct.commands.ids import rollout_run, trace_id_of
 from reconstruct.commands.selection import Chosen
+from reconstruct.commands.subjects import is_path
 from reconstruct.errors import ReconstructError, UsageError
 
 if TYPE_CHECKING:
@@ -130,12 +129,12 @@ def split(words: Sequence[str]) -> tuple[tuple[str, str], tuple[str, ...]]:
             "--failed, --where-b"
         )
     a, b, *paths = words
-    if _is_path(a) != _is_path(b):
-        path, other = (a, b) if _is_path(a) else (b, a)
+    if is_path(a) != is_path(b):
+        path, other = (a, b) if is_path(a) else (b, a)
         raise click.UsageError(
             f"'{path}' is a path and '{other}' is none; give two paths, or two ids before the PATHS"
         )
-    if not _is_path(a):
+    if not is_path(a):
         return (a, b), tuple(paths)
     if paths:
         raise click.UsageError(f"'{a}' and '{b}' are compared, and '{paths[0]}' is a third path")
@@ -144,17 +143,13 @@ def split(words: Sequence[str]) -> tuple[tuple[str, str], tuple[str, ...]]:
     return (a, b), (a, b)
 
 
-def _is_path(word: str) -> bool:
-    return word == "-" or Path(word).exists() or glob.has_magic(word)
-
-
 def found(engine: "Engine", words: tuple[str, str], run_id: str | None) -> Cohorts | Trees:
     """Look up what A and B are in the logs.
 
     Raises `UsageError` when a word means several things or the two are of different kinds,
     `ReconstructError` when nothing has an id.
     """
-    if _is_path(words[0]):
+    if is_path(words[0]):
         return _of_files(words)
     a, b = (_named(engine, word, run_id) for word in words)
     if a == b:

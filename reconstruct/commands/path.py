@@ -1,17 +1,26 @@
 """`reconstruct path`: whose work decided when a rollout ended, or when all of them did."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconstruct.commands import subjects
 from reconstruct.commands.answers import Question, answer, explained
-from reconstruct.commands.ids import rollout_run, trace_id_of
 from reconstruct.commands.logs import Logs, limit_option, on_logs
+from reconstruct.commands.path_figures import (
+    LENGTH,
+    NAME,
+    NAMES,
+    OFFSET,
+    SECTIONS,
+    SERVICE,
+    SHARE,
+    SPANS,
+)
 from reconstruct.commands.selection import Chosen, Selection, selection_options
+from reconstruct.commands.subjects import Subject, is_path
 from reconstruct.console import Column, Row
-from reconstruct.errors import ReconstructError
 from reconstruct.render.bars import Axis
 from reconstruct.render.text import Part, duration, short_names
 
@@ -21,74 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _BAR_COLUMNS: Final = 24
-_GLOB: Final = frozenset("*?[")
-
-_NAME: Final = Column("name", "SPAN", meaning="Name of the span; - where none was running.")
-_SERVICE: Final = Column("service_name", "SERVICE", meaning="service.name of its process.")
-_OFFSET: Final = Column("offset_ns", "AT", "duration", "Start of the section after the path's.")
-_LENGTH: Final = Column("duration_ns", "LENGTH", "duration", "End of the section less its start.")
-_SHARE: Final = Column("share", "SHARE", "share", "Its part of all that is listed.")
-_BLAME: Final = Column("blame_ns", "BLAME", "duration", "Time on the critical path.")
-_ASSUMED: Final = Column(
-    "assumed",
-    "ASSUMED",
-    meaning="Children of the span, or of one above it, overlap, and nothing says which was waited "
-    "for: the one that ended last is taken.",
-)
-_IDS: Final = (
-    Column("trace_id", "TRACE", meaning="32 lower-case hex digits."),
-    Column("span_id", "SPAN ID", meaning="16 lower-case hex digits."),
-    Column("occurrence", "OCCURRENCE", meaning="As in spans."),
-)
-_SECTIONS: Final = (
-    _OFFSET,
-    _LENGTH,
-    _SHARE,
-    _NAME,
-    _SERVICE,
-    _ASSUMED,
-    *_IDS,
-    Column("root_span_id", "ROOT", meaning="The span whose end is explained; - is the rollout."),
-    Column("start_time_unix_nano", "START", "instant", "Start of the section, ns since 1970."),
-    Column("end_time_unix_nano", "END", "instant", "End of the section, ns since 1970."),
-)
-_SPANS: Final = (
-    _BLAME,
-    _SHARE,
-    Column(
-        "drag_ns",
-        "DRAG",
-        "duration",
-        "How much shorter it could have been before another span would have been waited for in "
-        "its place.",
-    ),
-    Column(
-        "slack_ns",
-        "SLACK",
-        "duration",
-        "How much longer it could have been before it would have been waited for; - where nobody "
-        "would have.",
-    ),
-    Column("span_ns", "DURATION", "duration", "End of the span less its start."),
-    _NAME,
-    _SERVICE,
-)
-_NAMES: Final = (
-    _BLAME,
-    _SHARE,
-    Column("mean_ns", "MEAN", "duration", "Blame divided by the number of all paths."),
-    Column(
-        "p95_ns",
-        "P95",
-        "duration",
-        "95 % of the paths that such spans are on blame them for at most this.",
-    ),
-    Column("max_ns", "MAX", "duration", "The most that a path blames them for."),
-    Column("path_count", "PATHS", "count", "Rollouts, else traces, on whose path such spans are."),
-    Column("assumed_count", "ASSUMED", "count", "Of these, paths on which they are assumed to be."),
-    _NAME,
-    _SERVICE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +42,10 @@ class _Policy:
     @property
     def is_usual(self) -> bool:
         return self.outliving == "clip" and not self.overlap
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        return {"outliving": self.outliving, "overlap": self.overlap}
 
 
 def _share(_context: click.Context, _option: click.Parameter, text: str) -> float:
@@ -116,7 +61,7 @@ def _share(_context: click.Context, _option: click.Parameter, text: str) -> floa
 
 @click.command("path", short_help="Say whose work decided when rollouts ended.")
 @on_logs
-@explained(*dict.fromkeys((*_NAMES, *_SECTIONS, *_SPANS)))
+@explained(*dict.fromkeys((*NAMES, *SECTIONS, *SPANS)))
 @click.option("--slowest", is_flag=True, help="Take the longest rollout, or trace; no ID then.")
 @click.option("--spans", is_flag=True, help="Of one path: its spans, with drag and slack.")
 @click.option(
@@ -168,25 +113,13 @@ def command(
             _show_all(logs, engine, selection, policy, limit)
             return
         if wanted is None:
-            subject = _slowest(engine, selection)
+            subject = subjects.slowest(engine, selection)
         else:
-            subject = _named(engine, wanted, selection)
+            subject = subjects.named(engine, wanted, selection.run_of(f"'{wanted}' is"))
         if spans:
             _show_spans(logs, engine, subject, policy, limit)
         else:
             _show_sections(logs, engine, subject, policy, limit)
-
-
-@dataclass(frozen=True, slots=True)
-class _Subject:
-    """One rollout, or one trace."""
-
-    words: str
-    rows: str
-    """Its sections, as SQL."""
-    members: str
-    """What leaves only its spans, in SQL."""
-    parameters: dict[str, object]
 
 
 _ROLLOUT_ROWS: Final = """
@@ -230,71 +163,34 @@ _TRACE_ROWS: Final = """
 
 def _id_in(words: tuple[str, ...]) -> str | None:
     """Return the first word if it is an id and no path."""
-    if not words or words[0] == "-" or "/" in words[0] or _GLOB & set(words[0]):
-        return None
-    return None if Path(words[0]).exists() else words[0]
+    return words[0] if words and "/" not in words[0] and not is_path(words[0]) else None
 
 
-def _named(engine: "Engine", wanted: str, selection: Selection) -> _Subject:
-    if run := rollout_run(engine, wanted, selection.run_id):
-        return _rollout(engine, wanted, run[0])
-    return _trace(trace_id_of(engine, wanted, selection.run_id))
+def _rows(subject: Subject) -> str:
+    """Write the sections of its path, as SQL."""
+    return _TRACE_ROWS if subject.rollout_id is None else _ROLLOUT_ROWS
 
 
-def _slowest(engine: "Engine", selection: Selection) -> _Subject:
-    chosen = selection.of(engine)
-    for row in engine.rows(
-        f"""
-        SELECT rollout_id, run_id
-        FROM rollouts AS rollout
-        WHERE {chosen.rollouts}
-        ORDER BY duration_ns DESC, run_id, rollout_id
-        LIMIT 1
-        """,
-        chosen.parameters,
-    ):
-        return _rollout(engine, row["rollout_id"], row["run_id"])
-    for row in engine.rows(
-        f"""
-        SELECT trace_id
-        FROM traces AS trace
-        WHERE {chosen.traces}
-        ORDER BY duration_ns DESC, trace_id
-        LIMIT 1
-        """,
-        chosen.parameters,
-    ):
-        return _trace(row["trace_id"])
-    raise ReconstructError("no spans in these logs")
-
-
-def _rollout(engine: "Engine", rollout_id: str, run_id: str | None) -> _Subject:
-    key: dict[str, object] = {"rollout_id": rollout_id, "run_id": run_id}
-    traces = engine.rows(
-        """
-        SELECT trace_id
-        FROM _rollout_traces
-        WHERE rollout_id = $rollout_id AND run_id IS NOT DISTINCT FROM $run_id::VARCHAR
-        ORDER BY trace_id
-        """,
-        key,
+def _parameters(subject: Subject, policy: _Policy) -> dict[str, object]:
+    of_rollout: dict[str, object] = (
+        {}
+        if subject.rollout_id is None
+        else {"run_id": subject.run_id, "rollout_id": subject.rollout_id}
     )
-    ids = [row["trace_id"] for row in traces]
-    parameters = {**key, "trace_ids": ids, "scope": "rollout"}
-    return _Subject(f"rollout {rollout_id}", _ROLLOUT_ROWS, _ROLLOUT_MEMBERS, parameters)
-
-
-def _trace(trace_id: str) -> _Subject:
-    parameters: dict[str, object] = {"trace_ids": [trace_id], "scope": "trace"}
-    return _Subject(f"trace {trace_id}", _TRACE_ROWS, "", parameters)
+    return {
+        "trace_ids": list(subject.trace_ids),
+        "scope": "trace" if subject.rollout_id is None else "rollout",
+        **of_rollout,
+        **policy.parameters,
+    }
 
 
 def _show_sections(
-    logs: Logs, engine: "Engine", subject: _Subject, policy: _Policy, limit: int
+    logs: Logs, engine: "Engine", subject: Subject, policy: _Policy, limit: int
 ) -> None:
     question = Question(
         f"""
-        WITH section AS ({subject.rows})
+        WITH section AS ({_rows(subject)})
         SELECT
             section.start_time_unix_nano - min(section.start_time_unix_nano) OVER () AS offset_ns,
             section.duration_ns,
@@ -312,10 +208,10 @@ def _show_sections(
         LEFT JOIN spans AS span ON span.rowid = section.node
         ORDER BY section.start_time_unix_nano, section.root_span_id
         """,
-        {**subject.parameters, "outliving": policy.outliving, "overlap": policy.overlap},
+        _parameters(subject, policy),
     )
     if logs.as_sql or logs.as_json:
-        answer(logs, engine, question, _SECTIONS, limit=limit, noun="section")
+        answer(logs, engine, question, SECTIONS, limit=limit, noun="section")
         return
     rows = question.ask(engine)
     names = short_names(row["service_name"] for row in rows)
@@ -330,7 +226,7 @@ def _show_sections(
         }
         for row in rows
     ]
-    columns = [_OFFSET, _LENGTH, _SHARE, Column("bar", ""), _NAME, _SERVICE]
+    columns = [OFFSET, LENGTH, SHARE, Column("bar", ""), NAME, SERVICE]
     if any(row["assumed"] for row in rows):
         columns.append(Column("assumed", ""))
     logs.show(columns, drawn, limit=limit, noun="section")
@@ -344,12 +240,12 @@ def _bar(axis: Axis, row: Row) -> str:
 
 
 def _show_spans(
-    logs: Logs, engine: "Engine", subject: _Subject, policy: _Policy, limit: int
+    logs: Logs, engine: "Engine", subject: Subject, policy: _Policy, limit: int
 ) -> None:
     question = Question(
         f"""
         WITH
-        section AS ({subject.rows}),
+        section AS ({_rows(subject)}),
         blamed AS (
             SELECT
                 node,
@@ -369,16 +265,21 @@ def _show_spans(
             span.trace_id,
             span.span_id,
             span.occurrence
-        FROM slack_of($trace_ids, scope := $scope) AS slack
+        FROM slack_of(
+            $trace_ids,
+            scope := $scope,
+            outliving := $outliving,
+            overlap := $overlap
+        ) AS slack
         JOIN spans AS span ON span.rowid = slack.node
         LEFT JOIN blamed ON blamed.node = slack.node
-        {subject.members}
+        {_ROLLOUT_MEMBERS if subject.rollout_id else ""}
         ORDER BY blame_ns DESC, slack.drag_ns DESC, slack.slack_ns, span.start_time_unix_nano,
             span.span_id, span.occurrence
         """,
-        {**subject.parameters, "outliving": policy.outliving, "overlap": policy.overlap},
+        _parameters(subject, policy),
     )
-    answer(logs, engine, question, _SPANS, limit=limit, noun="span")
+    answer(logs, engine, question, SPANS, limit=limit, noun="span")
 
 
 def _show_all(
@@ -416,9 +317,9 @@ def _show_all(
         GROUP BY name, service_name
         ORDER BY blame_ns DESC, name, service_name
         """,
-        {**chosen.parameters, "outliving": policy.outliving, "overlap": policy.overlap},
+        {**chosen.parameters, **policy.parameters},
     )
-    answer(logs, engine, question, _NAMES, limit=limit, noun="name")
+    answer(logs, engine, question, NAMES, limit=limit, noun="name")
 
 
 def _rollout_blames(chosen: Chosen, policy: _Policy) -> str:

@@ -77,6 +77,15 @@ class Selection:
     service: str | None = None
     run_id: str | None = None
 
+    def run_of(self, named: str) -> str | None:
+        """Return the run, for a command that is about what was `named`: nothing else chooses there.
+
+        Raises `UsageError` when another option of these is given.
+        """
+        if self != Selection(run_id=self.run_id):
+            raise UsageError(f"{named} chosen already; of the options that choose, take --run")
+        return self.run_id
+
     def of(self, engine: "Engine") -> Chosen:
         """Look up what the words mean in these logs.
 

@@ -1,20 +1,18 @@
 """`reconstruct show`: one rollout or trace as a waterfall."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from reconstruct.commands import subjects
 from reconstruct.commands.alignment import aligned_facts, clock_notice, moved_clocks
-from reconstruct.commands.ids import rollout_run, trace_id_of
 from reconstruct.commands.logs import Logs, limit_option, on_logs, run_option
+from reconstruct.commands.selection import Selection
 from reconstruct.console import Row
-from reconstruct.errors import ReconstructError
 
 if TYPE_CHECKING:
-    from reconstruct.engine import Engine
-    from reconstruct.tree import Span, Trace
+    from reconstruct.tree import Span
 
 __all__ = ["command"]
 
@@ -48,9 +46,10 @@ def command(logs: Logs, *, slowest: bool, run_id: str | None, align: bool, limit
     paths = logs.paths if slowest else logs.paths[1:]
     with logs.read(paths, keep=("_clock_stretches", "clock_offsets") if align else ()) as engine:
         if slowest:
-            traces = _slowest(engine, run_id, align=align)
+            subject = subjects.slowest(engine, Selection(run_id=run_id))
         else:
-            traces = _named(engine, logs.paths[0], run_id, align=align)
+            subject = subjects.named(engine, logs.paths[0], run_id)
+        traces = subject.traces(engine, align=align)
         if not align and (words := clock_notice(engine, traces)):
             logs.console.say(words)
         if logs.as_json:
@@ -62,45 +61,6 @@ def command(logs: Logs, *, slowest: bool, run_id: str | None, align: bool, limit
         notes = list(moved_clocks(engine, traces)) if align else []
         drawn = waterfall(traces, columns=logs.console.columns, max_rows=limit, notes=notes)
         logs.console.lines(drawn)
-
-
-def _slowest(engine: "Engine", run_id: str | None, *, align: bool) -> "Sequence[Trace]":
-    from reconstruct.tree import rollout_traces, trace_tree
-
-    run = {"run_id": run_id}
-    for row in engine.rows(
-        """
-        SELECT rollout_id, run_id
-        FROM rollouts
-        WHERE $run_id::VARCHAR IS NULL OR run_id = $run_id
-        ORDER BY duration_ns DESC, run_id, rollout_id
-        LIMIT 1
-        """,
-        run,
-    ):
-        return rollout_traces(engine, row["rollout_id"], row["run_id"], align=align)
-    for row in engine.rows(
-        """
-        SELECT trace_id
-        FROM traces
-        WHERE $run_id::VARCHAR IS NULL OR run_id = $run_id
-        ORDER BY duration_ns DESC, trace_id
-        LIMIT 1
-        """,
-        run,
-    ):
-        return [trace_tree(engine, row["trace_id"], align=align)]
-    raise ReconstructError(
-        f"no span of run '{run_id}' in these logs" if run_id else "no spans in these logs"
-    )
-
-
-def _named(engine: "Engine", wanted: str, run_id: str | None, *, align: bool) -> "Sequence[Trace]":
-    from reconstruct.tree import rollout_traces, trace_tree
-
-    if run := rollout_run(engine, wanted, run_id):
-        return rollout_traces(engine, wanted, run[0], align=align)
-    return [trace_tree(engine, trace_id_of(engine, wanted, run_id), align=align)]
 
 
 def _facts(span: "Span", *, is_aligned: bool) -> Row:

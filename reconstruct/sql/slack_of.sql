@@ -1,5 +1,5 @@
 -- One row is a span and what its length means to the end of its root; of the traces in the list
--- `ids`, or of all when it is null.
+-- `ids`, or of all when it is null. `scope`, `outliving` and `overlap` as of _waits_of.
 --
 -- Both are about one span alone, everything beside it where it was. Drag is how much shorter a span on
 -- the path could have been before a sibling would have been waited for in its place, and no more than
@@ -7,7 +7,7 @@
 -- have been waited for: until the end of the sibling that was, and as long again as its ancestors
 -- could have been. Spans outside their parents are left out. With the `scope` 'rollout' a rollout takes
 -- the place of its root.
-CREATE MACRO slack_of(ids, scope := 'trace') AS TABLE (
+CREATE MACRO slack_of(ids, scope := 'trace', outliving := 'clip', overlap := 0) AS TABLE (
     WITH RECURSIVE
     wait AS MATERIALIZED (
         SELECT
@@ -16,7 +16,7 @@ CREATE MACRO slack_of(ids, scope := 'trace') AS TABLE (
             start_time,
             end_time,
             is_waited_for
-        FROM _waits_of(ids, scope, 'clip', 0)
+        FROM _waits_of(ids, scope, outliving, overlap)
     ),
     own_drag AS (
         SELECT
@@ -71,7 +71,6 @@ CREATE MACRO slack_of(ids, scope := 'trace') AS TABLE (
             drag_ns,
             slack_ns,
             is_critical,
-            0 AS round,
             count(parent) OVER () AS climbing
         FROM own
         UNION ALL
@@ -81,7 +80,6 @@ CREATE MACRO slack_of(ids, scope := 'trace') AS TABLE (
             least(lower.drag_ns, upper.drag_ns),
             CASE WHEN upper.node IS NULL THEN lower.slack_ns ELSE lower.slack_ns + upper.slack_ns END,
             lower.is_critical AND coalesce(upper.is_critical, TRUE),
-            lower.round + 1,
             count(upper.ancestor) OVER ()
         FROM climb AS lower
         LEFT JOIN climb AS upper ON upper.node = lower.ancestor

@@ -83,6 +83,40 @@ def test_work_that_outlives_its_parent(write_logs, run):
     ]
 
 
+def test_drag_and_slack_are_of_the_path_that_was_asked_for(write_logs, run):
+    """Who is waited for depends on what becomes of work that ends late or runs over."""
+    driver = write_logs()["driver"]
+    driver.span(1, 1, None, "gym.rollout", 0, 100, rollout="0-0")
+    driver.span(1, 2, 1, "saving", 80, 150)
+    driver.span(1, 3, 1, "other", 0, 81)
+
+    def told(*words):
+        rows = run("path", "0-0", "logs/", "--spans", "--json", *words).json
+        return {
+            row["name"]: tuple(
+                None if time is None else time // 1_000_000
+                for time in (row["blame_ns"], row["drag_ns"], row["slack_ns"])
+            )
+            for row in rows
+        }
+
+    assert told() == {
+        "gym.rollout": (80, 100, 0),
+        "saving": (20, 19, 0),
+        "other": (0, 0, 19),
+    }
+    assert told("--outliving", "follow") == {
+        "gym.rollout": (80, 150, 0),
+        "saving": (70, 69, 0),
+        "other": (0, 0, 69),
+    }
+    assert told("--overlap", "1%") == {
+        "other": (80, 80, 0),
+        "saving": (20, 20, 0),
+        "gym.rollout": (0, 100, 0),
+    }
+
+
 def test_work_that_runs_over(write_logs, run):
     """A tolerance is a share of the parent's duration."""
     driver = write_logs()["driver"]
@@ -117,6 +151,14 @@ def test_a_selection_chooses_paths(logs, run):
     [
         (["logs/", "--spans"], "--spans is about one path: give an ID or --slowest"),
         (["0-0", "logs/", "--overlap", "much"], "'much' is no share of a duration"),
+        (
+            ["0-0", "logs/", "--since", "1s"],
+            "'0-0' is chosen already; of the options that choose, take --run",
+        ),
+        (
+            ["--slowest", "logs/", "--until", "1h"],
+            "no span in these logs is what the options choose",
+        ),
         (["0-9", "logs/"], "no rollout or trace '0-9' in these logs"),
         (["logs/", "--overlap", "120%"], "'120%' is no share of a duration"),
     ],
