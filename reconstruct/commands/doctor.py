@@ -1,7 +1,6 @@
 """`reconstruct doctor`: what is wrong with a run, where, and what to do about it."""
 
 import difflib
-import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Final
@@ -13,7 +12,7 @@ from reconstruct.commands.logs import Logs, on_logs
 from reconstruct.commands.selection import Selection, selection_options
 from reconstruct.console import Column
 from reconstruct.errors import UsageError
-from reconstruct.render.text import Line, Part, clean, flow, plural
+from reconstruct.render.text import Line, Part, clean, flow, plural, wrapped
 
 if TYPE_CHECKING:
     from reconstruct.findings import Diagnosis, Finding, FindingGroup
@@ -142,8 +141,7 @@ def _described(group: "FindingGroup", examples: int, columns: int) -> Iterator[L
 
 
 def _wrapped(words: str, columns: int) -> list[str]:
-    room = max(columns - len(_INDENT), _MIN_ROOM)
-    return textwrap.wrap(clean(words), room, break_on_hyphens=False, break_long_words=False)
+    return wrapped(words, max(columns - len(_INDENT), _MIN_ROOM))
 
 
 def _where(finding: "Finding") -> Iterator[Line]:

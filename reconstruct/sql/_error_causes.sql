@@ -198,7 +198,12 @@ waited AS (
     FROM left_behind
     QUALIFY row_number() OVER (
         PARTITION BY node
-        ORDER BY list_position(['unfinished', 'cancelled', 'late'], outcome), steps DESC, start_time_unix_nano, span_id, waited_node
+        ORDER BY
+            list_position(['unfinished', 'cancelled', 'late'], outcome),
+            steps DESC,
+            start_time_unix_nano,
+            span_id,
+            waited_node
     ) = 1
 )
 SELECT

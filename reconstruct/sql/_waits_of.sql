@@ -13,8 +13,9 @@
 --
 -- `scope` is 'trace', or 'rollout' for the spans of a rollout in however many traces (see
 -- _rollout_edges_of). `outliving` says what becomes of spans that end after their parent: 'clip'
--- cuts them, 'follow' lets every span last until all below it has ended. `overlap` is the share of its parent's duration by which a child may
--- run into the next one and still be over before it; it is cut to that one's start.
+-- cuts them, 'follow' lets every span last until all below it has ended. `overlap` is the share of
+-- its parent's duration by which a child may run into the next one and still be over before it; it
+-- is cut to that one's start.
 --
 -- In a plain tree every span lies within its parent, and no two children overlap: all are waited
 -- for. In others what is true of all ancestors, and of all children before a child, is found by

@@ -1,5 +1,5 @@
--- One row is a caller and a callee among services, as in service_edges; of the traces in the list `ids`, or
--- of all when it is null.
+-- One row is a caller and a callee among services, as in service_edges; of the traces in the list
+-- `ids`, or of all when it is null.
 CREATE MACRO service_edges_of(ids) AS TABLE (
     SELECT
         client,

@@ -2,8 +2,9 @@
 -- has no end of its own when the logs end: it is open, was lost with its process, or was ended by a
 -- shutdown or by being cancelled.
 --
--- Its kind is its service, name and route; where its own route is unknown, of all routes. It is stuck when it was open for longer than 99 % of the
--- finished ones of its kind took, of which there must be 10.
+-- Its kind is its service, name and route; where its own route is unknown, of all routes. It is
+-- stuck when it was open for longer than 99 % of the finished ones of its kind took, of which there
+-- must be 10.
 CREATE MACRO stuck_work_at(instant) AS TABLE (
     WITH
     work AS MATERIALIZED (
