@@ -60,7 +60,8 @@ SELECT
             WHEN edges = 1 THEN ' span says so'
             ELSE ' spans say so'
         END || ', by times that cannot be' AS message,
-    'times of these hosts cannot be compared, and gaps between them mean nothing: let one source set both clocks (chrony, ntpd)' AS hint,
+    'times of these hosts cannot be compared, and gaps between them mean nothing: let one source set '
+        || 'both clocks (chrony, ntpd); `reconstruct clocks` says how far apart they were' AS hint,
     json_object(
         'least_ns', least_ns,
         'edges', edges,

@@ -38,7 +38,7 @@ SELECT
     CASE
         WHEN early_ns <= 1000000 THEN 'work that goes on after its parent has ended; a link instead of a parent says so'
         WHEN is_same_process THEN 'the writer gave the span a start of its own, or its clock was set back'
-        ELSE 'the clocks of the two processes differ; `reconstruct clocks` says by how much'
+        ELSE 'the clock of their host was set after one of the two had started, or the start is not by it'
     END AS hint,
     json_object(
         'early_ns', greatest(early_ns, 0),
