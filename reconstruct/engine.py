@@ -6,8 +6,8 @@ more, whatever the SQL says. Times are int64 ns since 1970.
 """
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -53,7 +53,7 @@ class Engine:
         wrapper: str | None = None,
         store: Path | bool = False,
     ) -> Self:
-        """Read files, folders, globs or `-` and load every relation.
+        """Read files, folders, globs or `-`; every relation is there for a query to name.
 
         `memory_limit` is DuckDB's, e.g. `1GB`, less what Python takes while a store is made;
         `progress` is told bytes done and bytes in all. `wrapper` names the only wrapper to look for
@@ -72,11 +72,8 @@ class Engine:
                 progress=progress,
                 wrapper=wrapper,
             )
-            engine = cls(opening, opening.open(store), spill)
-        except duckdb.OutOfMemoryException as error:
-            spill.cleanup()
-            words = str(error).strip().splitlines()[0]
-            raise InputError(f"the logs do not fit the memory limit: {words}") from None
+            with _within_memory("the logs do"):
+                engine = cls(opening, opening.open(store), spill)
         except BaseException:
             spill.cleanup()
             raise
@@ -87,18 +84,19 @@ class Engine:
     def rows(self, sql: str, parameters: Parameters | None = None) -> list[dict[str, Any]]:
         """Answer a query of our own as one dict per row; JSON columns are text.
 
-        Any: a row's values are of as many types as its columns.
+        Raises `InputError` when it takes more memory than there may be. Any: a row's values are of
+        as many types as its columns.
         """
         self._make_for(sql, parameters)
-        with self._connection.cursor() as cursor:
+        with self._connection.cursor() as cursor, _within_memory("the answer does"):
             cursor.execute(sql, parameters)
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def arrow(self, sql: str, parameters: Parameters | None = None) -> pa.Table:
-        """Answer a query of our own as an Arrow table."""
+        """Answer a query of our own as an Arrow table. Raises as `rows` does."""
         self._make_for(sql, parameters)
-        with self._connection.cursor() as cursor:
+        with self._connection.cursor() as cursor, _within_memory("the answer does"):
             table: pa.Table | None = cursor.sql(sql, params=parameters).to_arrow_table()
             assert table is not None, "a query has a result"
             return table
@@ -119,7 +117,8 @@ class Engine:
 
     def _make_for(self, sql: str, parameters: Parameters | None) -> None:
         values = parameters.values() if isinstance(parameters, Mapping) else parameters or ()
-        self._opening.make_for(sql, values)
+        with _within_memory("the answer does"):
+            self._opening.make_for(sql, values)
 
     def keep(self, *names: str) -> None:
         """Compute once what a question about all spans begins with, and keep it in the database
@@ -145,3 +144,13 @@ class Engine:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+@contextmanager
+def _within_memory(subject: str) -> Iterator[None]:
+    """Say in a line that something does not fit the memory limit."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        words = str(error).strip().splitlines()[0]
+        raise InputError(f"{subject} not fit the memory limit: {words}") from None

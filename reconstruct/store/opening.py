@@ -49,8 +49,10 @@ class Opening:
         """What did not go as asked."""
 
     def open(self, store: Path | bool) -> duckdb.DuckDBPyConnection:  # noqa: FBT001  # a place, any, none
-        """Return a connection with the relations loaded. `store` is its folder; True is beside the
-        logs where that is worth it, False is none."""
+        """Return a connection; the relations are there, or made when `make_for` is told of a query.
+
+        `store` is its folder; True is beside the logs where that is worth it, False is none.
+        """
         folder = location.beside(self._found) if store is True else store or None
         if isinstance(store, Path) and not location.are_lasting(self._found):
             self.notices.append("no store: standard input and pipes cannot be read again")

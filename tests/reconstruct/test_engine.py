@@ -47,6 +47,17 @@ def test_a_small_memory_limit(logs: Any) -> None:
         assert engine.rows("SELECT count(*) AS n FROM spans") == [{"n": 1}]
 
 
+def test_an_answer_beyond_the_memory_limit(logs: Any) -> None:
+    """Is told in a line, and the next one is answered."""
+    logs.span("root")
+    much = "SELECT list(repeat(number::VARCHAR, 9)) AS it FROM range(100_000_000) AS t(number)"
+    with Engine.read([str(logs.write())], memory_limit="200MB") as engine:
+        for answer in (engine.rows, engine.arrow):
+            with pytest.raises(InputError, match=r"^the answer does not fit the memory limit: .+$"):
+                answer(much)
+        assert engine.rows("SELECT count(*) AS n FROM spans") == [{"n": 1}]
+
+
 def test_progress(logs: Any) -> None:
     """It ends with everything done."""
     logs.span("root")
