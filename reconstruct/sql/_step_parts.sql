@@ -7,7 +7,8 @@ job AS MATERIALIZED (
     SELECT
         trace_id,
         start_time_unix_nano,
-        max(rowid) AS node
+        arg_max(rowid, (span_id, occurrence)) AS node,
+        row_number() OVER (ORDER BY trace_id, start_time_unix_nano) AS place
     FROM spans
     WHERE name = 'gym.job'
     GROUP BY trace_id, start_time_unix_nano
@@ -15,7 +16,7 @@ job AS MATERIALIZED (
 first_job AS (
     SELECT
         trace_id,
-        arg_min(node, start_time_unix_nano) AS node
+        arg_min((node, place), start_time_unix_nano) AS job
     FROM job
     GROUP BY trace_id
 ),
@@ -26,7 +27,8 @@ traced AS MATERIALIZED (
         part.trace_id,
         part.start_time_unix_nano,
         part.end_time_unix_nano,
-        coalesce(job.node, first_job.node) AS job
+        coalesce(job.node, first_job.job[1]) AS job,
+        coalesce(job.place, first_job.job[2]) AS place
     FROM _rollout_traces AS part
     ASOF LEFT JOIN job
         ON job.trace_id = part.trace_id
@@ -38,7 +40,7 @@ of_a_job AS (
         coalesce(run_id, '') AS run,
         rollout_id,
         start_time_unix_nano,
-        max(job) AS job
+        arg_max(job, place) AS job
     FROM traced
     WHERE job IS NOT NULL
     GROUP BY ALL

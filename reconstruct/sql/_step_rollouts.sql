@@ -27,12 +27,12 @@ outermost AS (
         member.run_id,
         member.rollout_id,
         member.trace_id,
-        min((member.start_time_unix_nano, member.node))[1] AS start_time,
-        arg_min(member.state, (member.start_time_unix_nano, member.node)) AS state,
-        arg_min(
-            coalesce(member.status_code = 'ERROR', FALSE),
-            (member.start_time_unix_nano, member.node)
-        ) AS has_failed
+        min((
+            member.start_time_unix_nano,
+            member.span_id,
+            member.state,
+            coalesce(member.status_code = 'ERROR', FALSE)
+        )) AS first
     FROM _rollout_spans AS member
     SEMI JOIN outermost_span USING (node)
     GROUP BY member.run_id, member.rollout_id, member.trace_id
@@ -52,9 +52,9 @@ rollout AS (
         part.rollout_id,
         min(part.start_time_unix_nano) AS start_time,
         max(part.end_time_unix_nano) AS end_time,
-        arg_min(outermost.state, (outermost.start_time, part.trace_id)) AS state,
+        arg_min(outermost.first[3], (outermost.first[1], part.trace_id)) AS state,
         bool_or(failure.trace_id IS NOT NULL)
-            OR arg_min(outermost.has_failed, (outermost.start_time, part.trace_id)) AS has_failed
+            OR arg_min(outermost.first[4], (outermost.first[1], part.trace_id)) AS has_failed
     FROM _step_parts AS part
     JOIN _steps AS step
         ON step.job IS NOT DISTINCT FROM part.job

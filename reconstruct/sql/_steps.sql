@@ -6,6 +6,7 @@ stretch AS (
     SELECT
         run_id,
         rowid AS job,
+        (trace_id, span_id, occurrence) AS identity,
         start_time_unix_nano AS start_time,
         coalesce(end_time_unix_nano, start_time_unix_nano + open_ns) AS end_time
     FROM spans
@@ -14,6 +15,7 @@ stretch AS (
     SELECT
         CASE WHEN job IS NULL THEN run_id END,
         job,
+        NULL,
         start_time_unix_nano,
         end_time_unix_nano
     FROM _step_parts
@@ -22,14 +24,15 @@ whole AS (
     SELECT
         max(run_id) AS run_id,
         job,
+        max(identity) AS identity,
         min(start_time) AS start_time,
         max(end_time) AS end_time
     FROM stretch
     GROUP BY job, CASE WHEN job IS NULL THEN run_id END
 )
 SELECT
-    row_number() OVER (ORDER BY run_id NULLS FIRST, start_time, job NULLS FIRST) AS key,
-    row_number() OVER (PARTITION BY run_id ORDER BY start_time, job NULLS FIRST) AS step,
+    row_number() OVER (ORDER BY run_id NULLS FIRST, start_time, identity NULLS FIRST) AS key,
+    row_number() OVER (PARTITION BY run_id ORDER BY start_time, identity NULLS FIRST) AS step,
     run_id,
     job,
     start_time AS start_time_unix_nano,

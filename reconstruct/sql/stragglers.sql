@@ -71,7 +71,7 @@ worst AS (
         straggler.rollout_id,
         arg_max(
             (blamed.node, blamed.blame_ns, usual.blame_ns),
-            (blamed.blame_ns - usual.blame_ns, blamed.blame_ns, -blamed.first_time, blamed.node)
+            (blamed.blame_ns - usual.blame_ns, blamed.blame_ns, -blamed.first_time)
         ) AS span
     FROM straggler
     JOIN blamed

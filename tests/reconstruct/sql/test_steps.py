@@ -89,6 +89,41 @@ def test_jobs_of_one_trace_are_told_apart_by_time(logs: Any) -> None:
     assert [(row["step"], row["rollout_id"]) for row in rows] == [(1, "0-0"), (2, "1-0")]
 
 
+def test_the_order_of_lines_settles_no_tie(logs: Any, tmp_path: Path) -> None:
+    """Jobs that begin at once, in one trace and in two, and spans side by side of which one failed
+    and one never ended; who is to blame, of two who are alike."""
+    for job in ("job", "again"):
+        logs.span(job, None, 0, 500, trace="one", name="gym.job")
+    for job in ("x", "y"):
+        logs.span("job", None, 0, 500, trace=job, name="gym.job")
+        logs.span("part", "job", 10, 50, trace=job, rollout="0-0")
+    logs.span("apart", None, 10, 60, trace="apart", rollout="0-0")
+    logs.span("work", None, 20, 90, trace="one", rollout="1-0")
+    for label, end, status in (("a", 100, "OK"), ("b", None, "OK"), ("c", 100, "ERROR")):
+        logs.span(label, None, 600, end and 600 + end, trace="mixed", rollout="2-0", status=status)
+    for number in range(3):
+        half = 50 if number < 2 else 300
+        rollout(logs, f"3-{number}", 1_000, 1_000 + 2 * half)
+        for label, start in (("left", 0), ("right", half)):
+            logs.span(
+                f"{label} {number}",
+                f"rollout 3-{number}",
+                1_000 + start,
+                1_000 + start + half,
+                trace=f"3-{number}",
+                name=label,
+            )
+    relations = ("steps", "step_rollouts", "stragglers")
+    with logs.engine() as engine:
+        expected = [engine.rows(f"FROM {relation} ORDER BY ALL") for relation in relations]
+    assert all(expected)
+    turned = LogBuilder(tmp_path)
+    turned.files = {"a.log": logs.files["a.log"][::-1]}
+    with turned.engine() as engine:
+        for relation, rows in zip(relations, expected, strict=True):
+            assert engine.rows(f"FROM {relation} ORDER BY ALL") == rows, relation
+
+
 def test_a_job_without_rollouts_is_a_step(logs: Any) -> None:
     logs.span("job", None, 0, 100, name="gym.job")
     with logs.engine() as engine:
