@@ -8,7 +8,7 @@ set meanwhile: 0.15 µs.
 """
 
 import threading
-from asyncio import _get_running_loop, current_task
+from asyncio import Task, _get_running_loop, current_task
 from collections.abc import Mapping
 from contextvars import Token
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
@@ -169,6 +169,7 @@ class Span(_SpanInterface):
             attributes.setdefault(ROLLOUT_ID, rollout_id)
         loop = _get_running_loop()
         task = None if loop is None else current_task(loop)
+        # The execution unit it began in: a child that begins in another one names its own.
         self.unit = unit = threading.get_ident() if task is None else id(task)
         if (
             parent is not None
@@ -176,8 +177,7 @@ class Span(_SpanInterface):
             and self._recording
             and len(attributes) < tracer.limits.attributes
         ):
-            name_of_unit = threading.current_thread().name if task is None else task.get_name()
-            attributes[TASK_ID] = clean_text(name_of_unit, tracer.limits.characters)
+            attributes[TASK_ID] = _name_of(task, tracer.limits.characters)
         self._attributes = attributes
         service = tracer.service
         self._clock_offset = offset = clock.offset
@@ -477,6 +477,18 @@ class Span(_SpanInterface):
 
     def __repr__(self) -> str:
         return f"<Span {self.name!r} {self.trace_id}/{self.span_id}>"
+
+
+def _name_of(task: "Task[Any] | None", characters: int) -> str:  # Any: a task of anything
+    """Return the name of a task, or of this thread; type and address of one that has none to say.
+
+    Whoever sets a task factory may have tasks of his own.
+    """
+    try:
+        name = threading.current_thread().name if task is None else task.get_name()
+    except Exception:  # noqa: BLE001 - a task of the host may raise anything
+        name = f"{type(task).__name__} {id(task):#x}"
+    return clean_text(name, characters)
 
 
 def context_with(span: Span, context: Context) -> Context:

@@ -412,6 +412,28 @@ def test_a_span_names_its_thread_where_its_parent_has_another(telemetry: Capture
     assert telemetry.span("pooled")["attributes"]["gymlog.task.id"].startswith("asyncio_")
 
 
+def test_a_task_that_cannot_say_its_name(telemetry: Captured) -> None:
+    """Work goes on, and can still be told from that of others."""
+
+    class Nameless(asyncio.Task[str]):
+        def get_name(self) -> str:
+            raise AttributeError("no name")
+
+    async def work(name: str) -> str:
+        with telemetry.tracer.start_as_current_span(name):
+            return name
+
+    async def main() -> list[str]:
+        loop = asyncio.get_running_loop()
+        with telemetry.tracer.start_as_current_span("parent"):
+            return await asyncio.gather(*(Nameless(work(name), loop=loop) for name in ("a", "b")))
+
+    assert asyncio.run(main()) == ["a", "b"]
+    names = {telemetry.span(name)["attributes"]["gymlog.task.id"] for name in ("a", "b")}
+    assert len(names) == 2
+    assert all(name.startswith("Nameless 0x") for name in names)
+
+
 def test_no_task_is_named_where_there_is_no_room(telemetry: Captured) -> None:
     """The caller's own attributes come first."""
     with testing.captured(limits=Limits(attributes=1)) as captured:
