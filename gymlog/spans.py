@@ -8,7 +8,7 @@ set meanwhile: 0.15 µs.
 """
 
 import threading
-from asyncio import Task, _get_running_loop, current_task
+from asyncio import _get_running_loop, current_task
 from collections.abc import Mapping
 from contextvars import Token
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
@@ -18,7 +18,7 @@ from opentelemetry import trace
 from opentelemetry.context.context import Context
 from opentelemetry.trace.propagation import _SPAN_KEY as SPAN_KEY
 
-from gymlog import clock, ids
+from gymlog import clock, execution_unit, ids
 from gymlog.exceptions import exception_attributes, first_sight
 from gymlog.record import (
     FLAG_HAS_IS_REMOTE,
@@ -177,7 +177,7 @@ class Span(_SpanInterface):
             and self._recording
             and len(attributes) < tracer.limits.attributes
         ):
-            attributes[TASK_ID] = _name_of(task, tracer.limits.characters)
+            attributes[TASK_ID] = execution_unit.name_of(task, tracer.limits.characters)
         self._attributes = attributes
         service = tracer.service
         self._clock_offset = offset = clock.offset
@@ -477,18 +477,6 @@ class Span(_SpanInterface):
 
     def __repr__(self) -> str:
         return f"<Span {self.name!r} {self.trace_id}/{self.span_id}>"
-
-
-def _name_of(task: "Task[Any] | None", characters: int) -> str:  # Any: a task of anything
-    """Return the name of a task, or of this thread; type and address of one that has none to say.
-
-    Whoever sets a task factory may have tasks of his own.
-    """
-    try:
-        name = threading.current_thread().name if task is None else task.get_name()
-    except Exception:  # noqa: BLE001 - a task of the host may raise anything
-        name = f"{type(task).__name__} {id(task):#x}"
-    return clean_text(name, characters)
 
 
 def context_with(span: Span, context: Context) -> Context:
