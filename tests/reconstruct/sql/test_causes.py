@@ -9,28 +9,9 @@ MS = 1_000_000
 SECOND = 1_000 * MS
 
 
-def found(logs: Any, code: str) -> list[dict[str, Any]]:
-    """Return the findings of a code, from its own view: the others take their time."""
-    with logs.engine() as engine:
-        rows = engine.rows(
-            f"""
-            FROM (
-                FROM _finding_{code}
-                UNION ALL BY NAME
-                SELECT NULL::VARCHAR AS cause, NULL::DOUBLE AS confidence
-                WHERE FALSE
-            )
-            ORDER BY file, line, message
-            """
-        )
-    for row in rows:
-        row["evidence"] = json.loads(row["evidence"])
-    return rows
-
-
 def why(logs: Any, code: str) -> list[tuple[str, float]]:
     """Return cause and confidence of each finding of a code."""
-    return [(row["cause"], row["confidence"]) for row in found(logs, code)]
+    return [(row["cause"], row["confidence"]) for row in logs.findings(code)]
 
 
 def remote(logs: Any, label: str, parent: str | None, **facts: Any) -> dict[str, Any]:
@@ -51,7 +32,7 @@ def usual_call(logs: Any) -> None:
 def test_a_parent_of_which_nothing_is_known(logs: Any) -> None:
     """OR1: one root, and no file of what calls the service."""
     remote(logs, "served", "gone")
-    (orphan,) = found(logs, "orphan")
+    (orphan,) = logs.findings("orphan")
     assert (orphan["cause"], orphan["confidence"]) == ("file_missing", 0.8)
     assert orphan["hint"] == "no log of what calls model is among the inputs: add it"
 
@@ -88,7 +69,7 @@ def test_a_parent_with_only_a_start(logs: Any) -> None:
     logs.process("started", 0)
     logs.span("parent", None, 0, None)
     logs.span("child", "parent", 1, 2)
-    assert found(logs, "orphan") == []
+    assert logs.findings("orphan") == []
     assert why(logs, "unfinished") == [("still_running", 0.8)]
 
 
@@ -106,7 +87,7 @@ def test_other_spellings_that_are_joined(logs: Any, spell: Any) -> None:
     child = logs.span("child", "parent", 1, 2, service="b")
     child["trace_id"], child["parent_span_id"] = spell(parent["trace_id"], parent["span_id"])
     logs.files["b.log"][-1] = json.dumps(child)
-    assert found(logs, "orphan") == []
+    assert logs.findings("orphan") == []
 
 
 def test_trace_ids_of_64_bits_are_filled_up(logs: Any) -> None:
@@ -116,14 +97,14 @@ def test_trace_ids_of_64_bits_are_filled_up(logs: Any) -> None:
     parent["trace_id"], child["trace_id"] = "0" * 16 + "ab" * 8, "ab" * 8
     for file, record in (("a.log", parent), ("b.log", child)):
         logs.files[file][-1] = json.dumps(record)
-    assert found(logs, "orphan") == []
+    assert logs.findings("orphan") == []
 
 
 def test_ten_thousand_under_one_missing_parent(logs: Any) -> None:
     """OR9: one finding."""
     for number in range(10_000):
         logs.span(f"s{number}", "gone", number, number + 1)
-    (orphan,) = found(logs, "orphan")
+    (orphan,) = logs.findings("orphan")
     assert orphan["evidence"]["children"] == 10_000
 
 
@@ -147,7 +128,7 @@ def test_what_became_of_the_process_itself(
         logs.process("stopped", 30)
     elif state == "dead":
         logs.process("stopped", SECOND, service="other")
-    (orphan,) = found(logs, "orphan")
+    (orphan,) = logs.findings("orphan")
     assert (orphan["cause"], orphan["confidence"]) == (cause, confidence)
     assert orphan["evidence"]["parent_is_remote"] is False
 
@@ -203,7 +184,7 @@ def test_ids_that_are_the_same_when_written_alike(logs: Any) -> None:
     decimal = remote(logs, "decimal", "root", trace="u", start=1, end=2)
     decimal["parent_span_id"] = str(number)
     logs.files["model.log"][-1] = json.dumps(decimal)
-    rows = found(logs, "orphan")
+    rows = logs.findings("orphan")
     assert [(row["cause"], row["confidence"]) for row in rows] == [("id_format", 0.95)] * 2
     assert {row["evidence"]["other_span_id"] for row in rows} == {
         parent["span_id"],
@@ -225,7 +206,7 @@ def test_a_request_with_a_header(logs: Any, header: str, cause: str, confidence:
     remote(
         logs, "served", None, attributes={"http.request.header.traceparent": header}, flags=0x103
     )
-    (split,) = found(logs, "split_trace")
+    (split,) = logs.findings("split_trace")
     assert (split["cause"], split["confidence"]) == (cause, confidence)
     assert header in split["message"]
 
@@ -234,11 +215,11 @@ def test_a_caller_without_a_span_for_its_call(logs: Any) -> None:
     """Its service writes such spans otherwise: bypassed. It never does: the group is closed."""
     logs.span("work", None, 0, 90 * MS, trace="u", service="agent", rollout="0-0")
     remote(logs, "served", None, rollout="0-0", name="POST /v1", flags=0x103)
-    (closed,) = found(logs, "split_trace")
+    (closed,) = logs.findings("split_trace")
     assert (closed["cause"], closed["confidence"]) == ("client_group_closed", 0.7)
     assert "span group http_client" in closed["hint"]
     usual_call(logs)
-    (bypassed,) = found(logs, "split_trace")
+    (bypassed,) = logs.findings("split_trace")
     assert (bypassed["cause"], bypassed["confidence"]) == ("egress_bypassed", 0.9)
 
 
@@ -246,7 +227,7 @@ def test_a_service_without_spans_of_requests(logs: Any) -> None:
     """Its own work begins a trace; the call that it belongs to is answered by nothing."""
     logs.span("call", None, 0, 90 * MS, service="agent", kind="CLIENT", rollout="0-0")
     logs.span("infer", None, 10 * MS, 80 * MS, trace="u", service="model", rollout="0-0")
-    (split,) = found(logs, "split_trace")
+    (split,) = logs.findings("split_trace")
     assert (split["cause"], split["severity"]) == ("server_group_closed", "error")
     assert split["hint"].startswith("model writes no span of a request")
 
@@ -263,7 +244,7 @@ def test_work_in_another_thread(logs: Any) -> None:
         rollout="0-0",
         attributes={"gymlog.task.id": "thread-2"},
     )
-    (split,) = found(logs, "split_trace")
+    (split,) = logs.findings("split_trace")
     assert (split["cause"], split["severity"]) == ("context_lost_in_process", "error")
     assert split["place"] == "serve -> job in a"
     assert "contextvars.copy_context().run" in split["hint"]
@@ -278,7 +259,7 @@ def test_jobs_that_are_always_inside_requests(logs: Any) -> None:
         logs.span(
             "timer", None, at + 50 * MS * number, at + 50 * MS * number + MS, trace=f"v{number}"
         )
-    rows = found(logs, "split_trace")
+    rows = logs.findings("split_trace")
     assert {(row["cause"], row["confidence"], row["severity"]) for row in rows} == {
         ("context_lost_in_process", 0.7, "warning")
     }

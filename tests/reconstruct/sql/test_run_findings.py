@@ -9,25 +9,6 @@ MS = 1_000_000
 SECOND = 1_000 * MS
 
 
-def found(logs: Any, code: str) -> list[dict[str, Any]]:
-    """Return the findings of a code, from its own view: the others take their time."""
-    with logs.engine() as engine:
-        rows = engine.rows(
-            f"""
-            FROM (
-                FROM _finding_{code}
-                UNION ALL BY NAME
-                SELECT NULL::VARCHAR AS cause, NULL::DOUBLE AS confidence
-                WHERE FALSE
-            )
-            ORDER BY file, line, message
-            """
-        )
-    for row in rows:
-        row["evidence"] = json.loads(row["evidence"])
-    return rows
-
-
 def call(logs: Any, number: int, begins_ns: int, ends_ns: int, *, status: str = "UNSET") -> None:
     """Write a call of 100 ms, and its request, which begins and ends so long after it began."""
     at = number * SECOND
@@ -56,7 +37,7 @@ def test_clocks_that_differ(
     """One finding for both hosts, by the least difference that explains all; a server may go on."""
     for number in range(12):
         call(logs, number, begins + number, ends + number)
-    rows = found(logs, "clock_skew")
+    rows = logs.findings("clock_skew")
     if behind is None:
         assert rows == []
         return
@@ -69,7 +50,7 @@ def test_clocks_that_differ(
 def test_a_call_that_failed_tells_nothing_of_clocks(logs: Any) -> None:
     """The server may come to it when the caller has given up."""
     call(logs, 0, 300 * MS, 400 * MS, status="ERROR")
-    assert found(logs, "clock_skew") == []
+    assert logs.findings("clock_skew") == []
 
 
 def test_processes_of_one_host_have_one_clock(logs: Any) -> None:
@@ -77,8 +58,8 @@ def test_processes_of_one_host_have_one_clock(logs: Any) -> None:
     for service in ("agent", "model"):
         logs.process("started", 0, service=service)
     call(logs, 1, -2 * MS, 60 * MS)
-    assert found(logs, "clock_skew") == []
-    assert [row["severity"] for row in found(logs, "outside_parent")] == ["note"]
+    assert logs.findings("clock_skew") == []
+    assert [row["severity"] for row in logs.findings("outside_parent")] == ["note"]
 
 
 @pytest.mark.parametrize(
@@ -94,9 +75,9 @@ def test_names_that_hold_ids(logs: Any, name: str, pattern: str) -> None:
     """50 names that are one; 49 may be what they are."""
     for number in range(49):
         logs.span(f"s{number}", None, number, number + 1, name=name.format(number=number))
-    assert found(logs, "many_names") == []
+    assert logs.findings("many_names") == []
     logs.span("s49", None, 49, 50, name=name.format(number=49))
-    (many,) = found(logs, "many_names")
+    (many,) = logs.findings("many_names")
     assert (many["severity"], many["evidence"]["pattern"]) == ("note", pattern)
     assert many["evidence"]["names"] == 50
 
@@ -105,20 +86,20 @@ def test_names_that_only_differ_in_words_are_names(logs: Any) -> None:
     for first in "abcdefghij":
         for second in "klmnopqrst":
             logs.span(f"{first}{second}", name=f"{first}{first} {second}{second}")
-    assert found(logs, "many_names") == []
+    assert logs.findings("many_names") == []
 
 
 def test_several_runs(logs: Any) -> None:
     """A note; a trace that two of them share is a warning."""
     logs.process("started", 0, service="a", run="one")
     logs.span("root", None, 0, 10)
-    assert found(logs, "mixed_runs") == []
+    assert logs.findings("mixed_runs") == []
     logs.process("started", 1, service="b", run="two")
-    (several,) = found(logs, "mixed_runs")
+    (several,) = logs.findings("mixed_runs")
     assert (several["severity"], several["cause"]) == ("note", "several_runs")
     assert several["evidence"] == {"runs": ["one", "two"]}
     logs.span("child", "root", 1, 2, service="b")
-    shared, _ = sorted(found(logs, "mixed_runs"), key=lambda row: row["severity"] == "note")
+    shared, _ = sorted(logs.findings("mixed_runs"), key=lambda row: row["severity"] == "note")
     assert (shared["severity"], shared["cause"]) == ("warning", "trace_in_two_runs")
     assert shared["message"] == "1 trace has spans of run one and of run two"
 
@@ -150,11 +131,11 @@ def test_ids_that_are_none(
     logs.files["a.log"][-1] = json.dumps(good | {"trace_id": trace_id})
     bad = logs.span("bad", None, 0, 10)
     logs.files["a.log"][-1] = json.dumps(bad | {field: spelled})
-    (invalid,) = found(logs, "invalid_id")
+    (invalid,) = logs.findings("invalid_id")
     assert (invalid["cause"], invalid["confidence"]) == (cause, confidence)
     assert (invalid["line"], invalid["evidence"]["field"]) == (2, field)
     assert invalid["trace_id"] == (trace_id if confidence == 0.95 else None)
-    assert found(logs, "torn_lines") == []
+    assert logs.findings("torn_lines") == []
 
 
 @pytest.mark.parametrize(
@@ -187,7 +168,7 @@ def test_calls_that_nothing_answers(
         logs.process("started", 0, service="env")
     elif silent == "text":
         logs.raw("INFO: ready", "env.log")
-    rows = found(logs, "unanswered")
+    rows = logs.findings("unanswered")
     assert [(row["severity"], row["cause"]) for row in rows] == (
         [] if severity is None else [(severity, cause)]
     )
@@ -203,7 +184,7 @@ def test_a_call_that_failed_or_is_split_off_is_not_unanswered(logs: Any) -> None
     )
     logs.span("b", None, 0, 9, trace="u", attributes={"url.full": f"{url}/y"}, **facts)
     logs.span("serve", None, 1, 8, trace="v", kind="SERVER", attributes={"url.path": "/y"})
-    assert found(logs, "unanswered") == []
+    assert logs.findings("unanswered") == []
 
 
 def test_what_an_exporter_lost(logs: Any) -> None:
@@ -211,6 +192,6 @@ def test_what_an_exporter_lost(logs: Any) -> None:
     logs.process("started", 0)
     record = logs.process("stopped", 10)
     logs.files["a.log"][-1] = json.dumps(record | {"export_dropped": 2, "export_failed": 3})
-    (lost,) = found(logs, "lost_lines")
+    (lost,) = logs.findings("lost_lines")
     assert (lost["severity"], lost["cause"]) == ("warning", "exports_dropped")
     assert lost["message"].endswith("could not export 5 records over OTLP")
