@@ -131,6 +131,7 @@ class Engine:
 
     def close(self) -> None:
         """Free the memory and the spilled files."""
+        self._opening.close()
         self._connection.close()
         self._spill.cleanup()
 

@@ -19,7 +19,7 @@ from reconstruct.errors import UsageError
 from reconstruct.intake.files import LogFile
 from reconstruct.intake.ours import BATCH_BYTES
 from reconstruct.safe_sql import PLANS
-from reconstruct.store import filling, inputs, location, relations
+from reconstruct.store import filling, inputs, location, making, relations
 
 __all__ = [
     "DEFAULT_MEMORY_LIMIT",
@@ -129,12 +129,13 @@ def build(
         with connect(spill, memory_limit) as connection:
             batch_bytes = BATCH_BYTES if memory_limit is None else share_memory(connection)
             attach(connection, new)
+            made: list[str] = []
             if is_new:
                 relations.create_base_tables(connection)
                 connection.execute("CREATE TABLE _store (fingerprint VARCHAR)")
                 connection.execute("INSERT INTO _store VALUES ($1)", [relations.fingerprint()])
             else:
-                relations.drop_relations(connection)
+                made = making.drop_tables(connection)
                 inputs.forget(connection, change)
             filling.fill(
                 connection,
@@ -145,9 +146,12 @@ def build(
             )
             inputs.remember(connection, change, found)
             # Row ids, by which relations refer to lines, change where rows were deleted: now, not
-            # when the relations are there.
+            # when some of these are kept.
             connection.execute(f"CHECKPOINT {_CATALOG}").fetchall()
-            relations.create_relations(connection)
+            if is_new:
+                making.make_all(connection)
+            else:
+                making.make_again(connection, made)
             detach(connection)
         put_in_place(new, path)
     except BaseException:

@@ -94,6 +94,11 @@ class Opening:
         if self._made is not None:
             self._made.make_for(sql, values)
 
+    def close(self) -> None:
+        """Let go of a database in memory."""
+        if self._made is not None:
+            self._made.close()
+
     def kept(
         self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]
     ) -> duckdb.DuckDBPyConnection:

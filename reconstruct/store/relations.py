@@ -6,6 +6,7 @@ those, and made anew when those have changed.
 
 import hashlib
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files as package_files
 from typing import Final
@@ -16,25 +17,35 @@ from reconstruct.intake import tables
 
 __all__ = [
     "column_comments",
+    "comments_of",
     "create_base_tables",
-    "create_relations",
-    "drop_relations",
+    "definition_of",
+    "files_by_object",
     "finding_codes",
     "fingerprint",
     "is_made",
+    "is_table",
     "names",
+    "needs",
     "objects_of",
     "relation_sql",
     "sql_of",
+    "views_of",
+    "words_of",
 ]
 
 _READ: Final = ".read "
 _SHELL_INTAKE: Final = "_shell_intake"
 """How the plain duckdb shell fills the base tables; intake takes its place."""
+_COMMENT: Final = re.compile(r"^COMMENT ON [A-Z ]+ [\w.]+ IS\s+'(?:[^']|'')*';$", re.MULTILINE)
 _COLUMN_COMMENT: Final = re.compile(
     r"^COMMENT ON COLUMN (\w+\.\w+) IS '((?:[^']|'')*)';$", re.MULTILINE
 )
 _OBJECT: Final = re.compile(r"^CREATE (?:TABLE|VIEW|MACRO) (\w+)", re.MULTILINE)
+_WORD: Final = re.compile(r"\w+")
+_NO_NAME: Final = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
+"""Comments and texts in SQL."""
+_VIEW: Final = re.compile(r"^CREATE VIEW (\w+)", re.MULTILINE)
 _INTAKE_VERSION: Final = 2
 """Raised when intake gives other rows than before for the same lines."""
 
@@ -72,38 +83,6 @@ def create_base_tables(connection: duckdb.DuckDBPyConnection) -> None:
             connection.execute(sql_of(name))
 
 
-def create_relations(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create everything that is made from the base tables."""
-    for name in names():
-        if is_made(name):
-            connection.execute(sql_of(name))
-
-
-def drop_relations(connection: duckdb.DuckDBPyConnection) -> None:
-    """Drop everything that is made from the base tables."""
-    base = ", ".join(f"'{name}'" for name in tables.TABLES)
-    found = connection.execute(
-        f"""
-        SELECT 'VIEW', view_name
-        FROM duckdb_views()
-        WHERE NOT internal AND database_name = current_database()
-        UNION ALL
-        SELECT 'TABLE', table_name
-        FROM duckdb_tables()
-        WHERE database_name = current_database() AND comment IS NOT NULL
-            AND table_name NOT IN ({base})
-        UNION ALL
-        SELECT DISTINCT
-            CASE function_type WHEN 'table_macro' THEN 'MACRO TABLE' ELSE 'MACRO' END,
-            function_name
-        FROM duckdb_functions()
-        WHERE NOT internal AND database_name = current_database()
-        """
-    ).fetchall()
-    for kind, name in found:
-        connection.execute(f'DROP {kind} "{name}"').fetchall()
-
-
 def is_made(name: str) -> bool:
     """Say whether a file makes something from the base tables."""
     return name not in tables.TABLES and name != _SHELL_INTAKE
@@ -115,6 +94,54 @@ def objects_of(name: str) -> tuple[str, ...]:
     return tuple(_OBJECT.findall(sql_of(name)))
 
 
+def is_table(name: str) -> bool:
+    """Say whether what a file makes holds rows itself."""
+    return "\nCREATE TABLE " in sql_of(name)
+
+
+@cache
+def views_of(name: str) -> tuple[str, ...]:
+    """Return the names of the views that a file makes."""
+    return tuple(_VIEW.findall(sql_of(name)))
+
+
+@cache
+def files_by_object() -> Mapping[str, str]:
+    """Return which file makes what: names in SQL, of the base tables too, to names of files."""
+    return {made: name for name in names() for made in objects_of(name)}
+
+
+@cache
+def needs() -> Mapping[str, tuple[str, ...]]:
+    """Return the files that make relations, in the order in which they can be run, and for each
+    those that it may need, told from the names in it: too many at the worst."""
+    objects = files_by_object()
+    return {
+        name: tuple(
+            objects[word]
+            for word in words_of(_NO_NAME.sub("", definition_of(name)).lower()) & objects.keys()
+            if objects[word] != name
+        )
+        for name in names()
+        if is_made(name)
+    }
+
+
+def words_of(text: str) -> set[str]:
+    """Return the words of a text: names of relations, if it names some, among them."""
+    return set(_WORD.findall(text))
+
+
+def definition_of(name: str) -> str:
+    """Return the text of a file without its comments on what it makes."""
+    return _COMMENT.sub("", sql_of(name))
+
+
+def comments_of(name: str) -> str:
+    """Return the comments on what a file makes."""
+    return "\n".join(match[0] for match in _COMMENT.finditer(sql_of(name)))
+
+
 @cache
 def names() -> tuple[str, ...]:
     """Return the names of the SQL files in order; those in folders keep the folder."""
@@ -124,6 +151,7 @@ def names() -> tuple[str, ...]:
     )
 
 
+@cache
 def sql_of(name: str) -> str:
     """Return the text of a file."""
     return package_files("reconstruct").joinpath("sql", f"{name}.sql").read_text("utf-8")

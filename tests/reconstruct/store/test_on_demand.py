@@ -6,7 +6,8 @@ import duckdb
 import pytest
 
 from reconstruct.errors import SqlError
-from reconstruct.store import on_demand, relations
+from reconstruct.intake import tables
+from reconstruct.store import making, relations
 
 MADE = "SELECT count(*) AS n FROM duckdb_views() WHERE NOT internal"
 
@@ -31,16 +32,70 @@ def test_only_what_is_named_is_made(logs: Any) -> None:
         assert few | {"findings", "_finding_orphan"} <= made(engine)
 
 
-def test_each_relation_can_be_the_first() -> None:
-    """Alone in its database, with all that it needs; those that others need come with these."""
-    files = on_demand._files()
-    needed = {name for needs in files.values() for name in needs}
-    last = [name for name in files if name not in needed]
-    assert len(last) >= 10
-    for name in last:
-        with duckdb.connect() as connection:
+def test_what_a_relation_needs_is_known() -> None:
+    """Each can be made where there is what it needs, the views of that as tables, and no more."""
+    with duckdb.connect() as connection:
+        relations.create_base_tables(connection)
+        making.make_all(connection)
+        rows = connection.execute(
+            """
+            SELECT table_name, string_agg(printf('"%s" %s', column_name, data_type), ', ')
+            FROM duckdb_columns()
+            GROUP BY ALL
+            """
+        ).fetchall()
+    columns = dict(rows)
+
+    def provide(connection: duckdb.DuckDBPyConnection, name: str, there: set[str]) -> None:
+        for need in relations.needs()[name]:
+            views = relations.views_of(need)
+            if need in there or need in tables.TABLES:
+                continue
+            there.add(need)
+            for view in views:
+                connection.execute(f"CREATE TABLE {view} ({columns[view]})")
+            if len(views) < len(relations.objects_of(need)):
+                provide(connection, need, there)
+                for view in views:
+                    connection.execute(f"DROP TABLE {view}")
+                connection.execute(relations.definition_of(need))
+
+    with duckdb.connect() as connection:
+        relations.create_base_tables(connection)
+        for name in relations.needs():
+            connection.begin()
+            provide(connection, name, set())
+            connection.execute(relations.definition_of(name))
+            connection.rollback()
+
+
+def test_relations_are_the_same_however_they_are_made() -> None:
+    """One after the other as in the plain shell, or views over stand-ins."""
+    catalogs = (
+        """
+        SELECT table_name, column_name, data_type, comment
+        FROM duckdb_columns()
+        WHERE NOT internal
+        ORDER BY ALL
+        """,
+        "SELECT view_name, sql, comment FROM duckdb_views() WHERE NOT internal ORDER BY ALL",
+        "SELECT table_name, comment, estimated_size FROM duckdb_tables() ORDER BY ALL",
+        """
+        SELECT function_name, macro_definition, comment, parameters
+        FROM duckdb_functions()
+        WHERE NOT internal
+        ORDER BY ALL
+        """,
+    )
+    with duckdb.connect() as plain, duckdb.connect() as over_stand_ins:
+        for connection in (plain, over_stand_ins):
             relations.create_base_tables(connection)
-            on_demand.OnDemand(connection).make_for(" ".join(relations.objects_of(name)))
+        making.make_again(plain, relations.needs())
+        making.make_all(over_stand_ins)
+        for catalog in catalogs:
+            expected = plain.execute(catalog).fetchall()
+            assert len(expected) > 10
+            assert over_stand_ins.execute(catalog).fetchall() == expected
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def test_a_crash_while_storing(folder: Path, store: Path, monkeypatch: pytest.Mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(building.relations, "create_relations", crash)
+        patch.setattr(building.inputs, "remember", crash)
         with pytest.raises(KeyboardInterrupt):
             Engine.read([str(folder)], store=store)
     assert [path.name for path in store.rglob("*.*")] == [".gitignore", "logs.duckdb"]
