@@ -9,7 +9,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
@@ -129,29 +129,26 @@ def build(
         with connect(spill, memory_limit) as connection:
             batch_bytes = BATCH_BYTES if memory_limit is None else share_memory(connection)
             attach(connection, new)
-            made: list[str] = []
             if is_new:
                 relations.create_base_tables(connection)
                 connection.execute("CREATE TABLE _store (fingerprint VARCHAR)")
                 connection.execute("INSERT INTO _store VALUES ($1)", [relations.fingerprint()])
             else:
-                made = making.drop_tables(connection)
                 inputs.forget(connection, change)
-            filling.fill(
-                connection,
-                change.to_read,
-                progress=progress,
-                wrapper=wrapper,
-                batch_bytes=batch_bytes,
-            )
+            with making.all_beside(connection) if is_new else nullcontext():
+                filling.fill(
+                    connection,
+                    change.to_read,
+                    progress=progress,
+                    wrapper=wrapper,
+                    batch_bytes=batch_bytes,
+                )
             inputs.remember(connection, change, found)
+            made = making.drop_tables(connection)
             # Row ids, by which relations refer to lines, change where rows were deleted: now, not
-            # when some of these are kept.
+            # when the tables made of them are there.
             connection.execute(f"CHECKPOINT {_CATALOG}").fetchall()
-            if is_new:
-                making.make_all(connection)
-            else:
-                making.make_again(connection, made)
+            making.make_again(connection, made)
             detach(connection)
         put_in_place(new, path)
     except BaseException:

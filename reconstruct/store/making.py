@@ -5,7 +5,9 @@ that takes a second. So a view is made over empty stand-ins for the views that i
 tables of the same columns, which names mean for one connection and for no other.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from typing import Final
 
@@ -14,7 +16,7 @@ import duckdb
 from reconstruct.intake import tables
 from reconstruct.store import relations
 
-__all__ = ["Maker", "drop_tables", "make_again", "make_all"]
+__all__ = ["Maker", "all_beside", "drop_tables", "make_again", "make_all"]
 
 _columns: Final[dict[str, str]] = {}
 """What each view is made of, as SQL: the same in every database."""
@@ -25,9 +27,8 @@ class Maker:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
-        (database,) = connection.execute("SELECT current_database()").fetchone() or ("",)
         self._over_stand_ins = connection.cursor()
-        self._over_stand_ins.execute(f"USE {database}")
+        self._over_stand_ins.execute(f"USE {_current(connection)}")
 
     def make(self, name: str) -> None:
         """Run the definitions of a file; those that it needs have been run before."""
@@ -66,6 +67,24 @@ def make_all(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(relations.comments_of(name)).fetchall()
 
 
+@contextmanager
+def all_beside(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Make everything in another thread while the block fills the base tables, empty until then;
+    the tables that are made of these are to be made again."""
+    with (
+        connection.cursor() as own,
+        ThreadPoolExecutor(max_workers=1, thread_name_prefix="relations") as executor,
+    ):
+        own.execute(f"USE {_current(connection)}")
+        making = executor.submit(make_all, own)
+        try:
+            yield
+        except BaseException:
+            own.interrupt()
+            raise
+        making.result()
+
+
 def drop_tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Drop the tables that were made from the base tables, whose rows are to change, and those
     that views were kept as; return the files to `make_again`."""
@@ -92,3 +111,8 @@ def make_again(connection: duckdb.DuckDBPyConnection, files: Iterable[str]) -> N
 def _needed() -> frozenset[str]:
     """The files of which others need something."""
     return frozenset(needed for needs in relations.needs().values() for needed in needs)
+
+
+def _current(connection: duckdb.DuckDBPyConnection) -> str:
+    (database,) = connection.execute("SELECT current_database()").fetchone() or ("",)
+    return str(database)
