@@ -6,7 +6,8 @@ CREATE MACRO self_time_of(ids) AS TABLE (
         span.trace_id,
         span.span_id,
         span.occurrence,
-        own.self_time_ns
+        own.self_time_ns,
+        own.self_excluding_detached_ns
     FROM _self_times_of(ids) AS own
     JOIN spans AS span ON span.rowid = own.node
 );
