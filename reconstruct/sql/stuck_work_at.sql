@@ -50,7 +50,7 @@ CREATE MACRO stuck_work_at(instant) AS TABLE (
         SEMI JOIN work
             ON work.name = span.name
             AND work.service_name IS NOT DISTINCT FROM span.service_name
-        ANTI JOIN _pending_spans AS pending ON pending.node = span.rowid
+        WHERE NOT _has_no_end(span.state, span.attributes)
     ),
     peers AS (
         SELECT

@@ -48,6 +48,7 @@ neighbour AS (
         lag(seq) OVER numbers AS seq_before,
         lag(file || ':' || line) OVER numbers AS place_before
     FROM numbered
+    SEMI JOIN _lost_line_counts USING (instance)
     WINDOW numbers AS (
         PARTITION BY instance
         ORDER BY seq, file, line
