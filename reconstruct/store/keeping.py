@@ -13,7 +13,7 @@ from typing import Final
 
 import duckdb
 
-from reconstruct.store import building
+from reconstruct.store import building, relations
 
 __all__ = ["KEPT", "is_worth_it", "keep"]
 
@@ -34,6 +34,7 @@ KEPT: Final = (
     "stragglers",
 )
 """In this order: later ones read earlier ones."""
+_FINDINGS: Final = "findings"
 _WORTH_SPANS: Final = 50_000
 """Of fewer spans they are computed in no time."""
 
@@ -92,7 +93,12 @@ def _keep(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     ).fetchall()
     if not any(what == f"TABLE {name}" for what, _ in comments):  # someone else was first
         return
-    connection.execute(f"CREATE TABLE {table} AS FROM {name}").fetchall()
+    if name == _FINDINGS:  # code by code: together they would take the memory of all at once
+        connection.execute(f"CREATE TABLE {table} AS FROM {name} LIMIT 0").fetchall()
+        for code in relations.finding_codes():
+            connection.execute(f"INSERT INTO {table} BY NAME FROM _finding_{code}").fetchall()
+    else:
+        connection.execute(f"CREATE TABLE {table} AS FROM {name}").fetchall()
     connection.execute(f"DROP VIEW {name}")
     connection.execute(f"ALTER TABLE {table} RENAME TO {name}")
     for what, comment in comments:

@@ -81,7 +81,7 @@ class Opening:
 
     def _connect(self, path: Path) -> duckdb.DuckDBPyConnection:
         self._path = path
-        limit = self._memory_limit or building.DEFAULT_MEMORY_LIMIT
+        limit = self._memory_limit or building.memory_for_answers(path)
         try:
             return connect_read_only(str(path), spill=self._spill, memory_limit=limit)
         except InputError:  # this process has it open with other limits
@@ -107,7 +107,8 @@ class Opening:
         if self._path is None or not keeping.is_worth_it(connection, names):
             return connection
         try:
-            keeping.keep(self._path, names, spill=self._spill, memory_limit=self._memory_limit)
+            limit = self._memory_limit or building.memory_for_answers(self._path)
+            keeping.keep(self._path, names, spill=self._spill, memory_limit=limit)
         except (OSError, duckdb.Error) as error:
             words = str(error).strip().splitlines()[0]
             self.notices.append(f"answers are not kept: {words}")
