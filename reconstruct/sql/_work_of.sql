@@ -104,7 +104,8 @@ END;
 
 COMMENT ON MACRO _work_within IS 'What a part of something is: sandbox, else verify, else the outer one of model and tool.';
 
--- What an agent calls where the other half of the call is not in the input.
+-- What an agent calls where the other half of the call is not in the input: by the path that it asked
+-- for, else by a word in the span's name.
 CREATE MACRO _work_of_callee(name, attributes) AS CASE
     WHEN regexp_matches(
             _path_of_request(name, attributes),
@@ -113,6 +114,7 @@ CREATE MACRO _work_of_callee(name, attributes) AS CASE
         THEN 'model'
     WHEN _path_of_request(name, attributes) LIKE '%/verify' THEN 'verify'
     WHEN _path_of_request(name, attributes) LIKE '%/run' THEN 'agent'
+    WHEN _path_of_request(name, attributes) = '' THEN coalesce(_work_of_service(name), 'tool')
     ELSE 'tool'
 END;
 

@@ -196,6 +196,28 @@ def test_a_server_without_instrumentation(logs: Any, url: str, expected: str) ->
     assert Counter(of_one(logs)) == Counter({"agent": 20}) + Counter({expected: 80})
 
 
+@pytest.mark.parametrize(
+    ("name", "attributes", "expected"),
+    [
+        ("model call", {}, "model"),
+        ("llm.generate", {}, "model"),
+        ("ask the judge", {}, "verify"),
+        ("sandbox exec", {}, "sandbox"),
+        ("call subagent", {}, "agent"),
+        ("fetch", {}, "tool"),
+        ("HTTP POST", {}, "tool"),
+        ("model call", {"url.full": "http://10.0.0.1:80/get_weather"}, "tool"),
+    ],
+)
+def test_a_call_to_nowhere(logs: Any, name: str, attributes: dict[str, Any], expected: str) -> None:
+    """Is told by a word in its name where nothing says what was asked for."""
+    run(logs)
+    logs.span(
+        "call", "run", 10, 90, service="agent", kind="CLIENT", name=name, attributes=attributes
+    )
+    assert Counter(of_one(logs)) == Counter({"agent": 20}) + Counter({expected: 80})
+
+
 def test_what_servers_call_is_their_work(logs: Any) -> None:
     """A judge is part of the verification, an endpoint behind the model server of the model, and
     tools stay tools whatever they use; a sandbox is one wherever it is."""
