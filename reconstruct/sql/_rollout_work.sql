@@ -3,7 +3,8 @@
 --
 -- They are the sections of its critical path, each of the kind of work that its span's own time is
 -- (_span_works), and cut where what counts more begins or ends, the first of:
---   event_loop_lag   its process's event loop was stalled by another span's work
+--   event_loop_lag   its process's event loop was stalled by another span's work; while a call had not
+--                    begun on the other side, that one's
 --   retry            a try of a call, and the pause after it, when the call was tried again
 --   model, tool …    a call off the path was under way while the rollout's own work went on: calls
 --                    that overlap count once
@@ -11,6 +12,9 @@ CREATE VIEW _rollout_work AS
 WITH
 work AS MATERIALIZED (
     FROM _span_works
+),
+stall AS MATERIALIZED (
+    FROM _stalls
 ),
 section AS MATERIALIZED (
     SELECT
@@ -24,22 +28,58 @@ section AS MATERIALIZED (
         coalesce(work.own_work, 'unaccounted') AS own_work,
         CASE WHEN work.is_tried_before THEN 'retry' ELSE 'queue' END AS before_half,
         work.first_half_unix_nano AS first_half,
+        work.first_half_instance,
         work.tried_until_unix_nano AS tried_until
     FROM _rollout_sections AS path
     LEFT JOIN work USING (node)
 ),
+-- Calls that a stalled event loop on the other side kept waiting.
+kept_waiting AS (
+    SELECT
+        call.rollout_id,
+        call.node,
+        call.start_time
+    FROM section AS call
+    SEMI JOIN stall ON stall.instance = call.first_half_instance
+    ASOF JOIN stall
+        ON stall.instance = call.first_half_instance
+        AND stall.start_time_unix_nano < least(call.first_half, call.end_time)
+    WHERE call.before_half = 'queue'
+        AND call.start_time < call.first_half
+        AND stall.end_time_unix_nano > call.start_time
+),
 -- A call's own time is cut where its first half begins.
 half AS MATERIALIZED (
     SELECT
-        * EXCLUDE (end_time, own_work, before_half, first_half, tried_until),
-        CASE WHEN start_time < first_half THEN least(end_time, first_half) ELSE end_time END
-            AS end_time,
-        CASE WHEN start_time < first_half THEN before_half ELSE own_work END AS spent_on
+        section.run_id,
+        section.rollout_id,
+        section.node,
+        section.is_assumed,
+        CASE
+            WHEN kept_waiting.node IS NULL THEN section.instance
+            ELSE section.first_half_instance
+        END AS instance,
+        section.start_time,
+        CASE
+            WHEN section.start_time < section.first_half
+                THEN least(section.end_time, section.first_half)
+            ELSE section.end_time
+        END AS end_time,
+        CASE
+            WHEN section.start_time < section.first_half THEN section.before_half
+            ELSE section.own_work
+        END AS spent_on
     FROM section
+    LEFT JOIN kept_waiting USING (rollout_id, node, start_time)
     UNION ALL BY NAME
     SELECT
-        * EXCLUDE (start_time, own_work, before_half, first_half, tried_until),
+        run_id,
+        rollout_id,
+        node,
+        is_assumed,
+        instance,
         first_half AS start_time,
+        end_time,
         own_work AS spent_on
     FROM section
     WHERE start_time < first_half AND end_time > first_half
@@ -144,9 +184,6 @@ piece AS MATERIALIZED (
         END AS spent_on
     FROM swept
     WHERE coalesce(next_time, half.end_time) > time AND time < half.end_time
-),
-stall AS MATERIALIZED (
-    FROM _stalls
 ),
 -- Stalls of a process lie apart and are numbered in order of time, so the first and the last within
 -- a piece tell all between.

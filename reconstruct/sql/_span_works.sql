@@ -89,6 +89,7 @@ call AS (
         client.node,
         count(*) AS attempts,
         min(server.start_time) AS first_time,
+        arg_min(server.instance, (server.start_time, server.instance)) AS first_instance,
         max(server.start_time) AS last_time,
         count(*) FILTER (server.has_failed) AS failed_halves,
         max((server.start_time, server.has_failed))[2] AS has_last_failed
@@ -123,6 +124,7 @@ SELECT
         ELSE coalesce(lone_call.callee_work, worked.work)
     END AS own_work,
     call.first_time AS first_half_unix_nano,
+    call.first_instance AS first_half_instance,
     CASE
         WHEN worked.resends >= call.attempts AND call.has_last_failed THEN worked.end_time
         WHEN worked.resends > 0 OR call.failed_halves > call.has_last_failed::BIGINT
@@ -149,4 +151,4 @@ LEFT JOIN call USING (node)
 LEFT JOIN lone_call USING (node)
 LEFT JOIN worked AS above ON above.node = worked.parent;
 
-COMMENT ON VIEW _span_works IS 'One row is a span (node: its rowid in spans), what kind of work it is, and what its own time is; of a call also when its first half on the other side began and until when it was tried in vain, of the outermost span of a kind the call (call_node) that it is or belongs to.';
+COMMENT ON VIEW _span_works IS 'One row is a span (node: its rowid in spans), what kind of work it is, and what its own time is; of a call also when and where its first half on the other side began and until when it was tried in vain, of the outermost span of a kind the call (call_node) that it is or belongs to.';

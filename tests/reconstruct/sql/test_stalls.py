@@ -73,6 +73,45 @@ def test_a_stalled_loop(logs: Any) -> None:
         }
 
 
+def test_a_call_waits_for_a_stalled_loop(logs: Any) -> None:
+    """On the other side, where its half begins when that is over.
+
+    0-0       a call from 100 ms on; the agent's half begins at 900 ms
+    2-0       a call from 100 ms on; the agent's half begins at 150 ms, and is held up
+    culprit   stalls the agent from 200 to 700 ms
+    """
+    for other in ("0-0", "2-0"):
+        span(logs, "run", None, 0, 1_000, trace=other, service="driver", rollout=other)
+        span(logs, "call", "run", 100, 1_000, trace=other, service="driver", kind="CLIENT")
+        span(
+            logs,
+            "serve",
+            "call",
+            900 if other == "0-0" else 150,
+            950,
+            trace=other,
+            kind="SERVER",
+            name="POST /run",
+        )
+    culprit = span(logs, "culprit", None, 150, 750, trace="u", rollout="1-0")
+    stall(logs, 700, 500, is_over=True, span=culprit)
+    with logs.engine() as engine:
+        times = spent(engine)
+    assert {kind: ms for (rollout, kind), ms in times.items() if rollout == "0-0"} == {
+        "agent": 150,
+        "queue": 300,
+        "event_loop_lag": 500,
+        "client_overhead": 50,
+    }
+    assert {kind: ms for (rollout, kind), ms in times.items() if rollout == "2-0"} == {
+        "agent": 400,
+        "queue": 50,
+        "event_loop_lag": 500,
+        "client_overhead": 50,
+    }
+    assert times["1-0", "agent"] == 600
+
+
 def test_records_of_one_stall(logs: Any) -> None:
     """The one that came while it lasted says when it began; that of the end may come late."""
     span(logs, "victim", None, 0, 1_000, rollout="0-0")
