@@ -190,6 +190,7 @@ piece AS MATERIALIZED (
 stalled AS MATERIALIZED (
     SELECT
         piece.*,
+        stall.culprit,
         greatest(stall.start_time_unix_nano, piece.start_time) AS stall_start,
         least(stall.end_time_unix_nano, piece.end_time) AS stall_end
     FROM (
@@ -223,7 +224,7 @@ stretch AS (
     FROM stalled
     UNION ALL BY NAME
     SELECT
-        * EXCLUDE (start_time, end_time, stall_number, stall_start, stall_end),
+        * EXCLUDE (start_time, end_time, stall_number, culprit, stall_start, stall_end),
         unnest([
             coalesce(lag(stall_end) OVER in_order, start_time),
             CASE WHEN lead(stall_end) OVER in_order IS NULL THEN stall_end ELSE end_time END
@@ -239,8 +240,9 @@ SELECT
     start_time,
     end_time,
     spent_on,
+    culprit,
     is_assumed
 FROM stretch
 WHERE end_time > start_time;
 
-COMMENT ON VIEW _rollout_work IS 'One row is a stretch of a rollout''s wall time, the span that the rollout waited for then (node: its rowid in spans), and what the time was spent on.';
+COMMENT ON VIEW _rollout_work IS 'One row is a stretch of a rollout''s wall time, the span that the rollout waited for then (node: its rowid in spans), and what the time was spent on; of event_loop_lag also whose work it was that stalled the loop (culprit: its rowid).';

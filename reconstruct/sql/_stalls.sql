@@ -3,7 +3,7 @@
 -- A record speaks of the time up to it. The one written at the end of a stall comes late, by as much
 -- as the watcher slept; where one was written meanwhile, that one says when the stall began. Loops
 -- of a process that stall together are one row. `culprits` are the spans (their rowids) that the
--- loops were in: these were at work.
+-- loops were in: these were at work; `culprit` is that of the longest stall.
 CREATE VIEW _stalls AS
 WITH
 record AS MATERIALIZED (
@@ -16,7 +16,8 @@ record AS MATERIALIZED (
             TRY_CAST(log.attributes->>'gymlog.event_loop.is_stalled' AS BOOLEAN),
             FALSE
         ) AS is_stalled,
-        span.rowid AS culprit
+        span.rowid AS culprit,
+        span.trace_id || span.span_id AS culprit_ids
     FROM log_records AS log
     LEFT JOIN spans AS span USING (trace_id, span_id)
     WHERE contains(log.attributes::VARCHAR, '"gymlog.event_loop.stall_ms"')
@@ -27,7 +28,8 @@ stall AS (
         instance,
         time - stall_ns AS start_time,
         time AS end_time,
-        culprit
+        culprit,
+        culprit_ids
     FROM record
     WHERE is_stalled
     UNION ALL
@@ -43,7 +45,8 @@ stall AS (
                 THEN least(meanwhile.time - meanwhile.stall_ns + over.stall_ns, over.time)
             ELSE over.time
         END,
-        over.culprit
+        over.culprit,
+        over.culprit_ids
     FROM record AS over
     ASOF LEFT JOIN (
         SELECT *
@@ -81,7 +84,8 @@ SELECT
     number,
     min(start_time) AS start_time_unix_nano,
     max(end_time) AS end_time_unix_nano,
-    list(DISTINCT culprit) FILTER (culprit IS NOT NULL) AS culprits
+    list(DISTINCT culprit) FILTER (culprit IS NOT NULL) AS culprits,
+    arg_max(culprit, (end_time - start_time, culprit_ids)) FILTER (culprit IS NOT NULL) AS culprit
 FROM grouped
 GROUP BY instance, number;
 

@@ -91,12 +91,12 @@
 .read _rollout_work.sql
 .read rollout_work.sql
 .read _duration_words.sql
+.read _span_label.sql
 .read rollout_shares.sql
 .read metric_points.sql
 .read processes.sql
 .read line_classes.sql
 .read rejected_lines.sql
-.read _span_label.sql
 .read _seconds.sql
 .read _instance_label.sql
 .read _step_parts.sql

@@ -20,9 +20,20 @@ spent AS (
         sum(end_time - start_time) FILTER (spent_on = 'event_loop_lag')::BIGINT
             AS event_loop_lag_ns,
         sum(end_time - start_time) FILTER (spent_on = 'retry')::BIGINT AS retry_ns,
-        sum(end_time - start_time) FILTER (spent_on = 'unaccounted')::BIGINT AS unaccounted_ns
+        sum(end_time - start_time) FILTER (spent_on = 'unaccounted')::BIGINT AS unaccounted_ns,
+        arg_max(culprit, (end_time - start_time, start_time)) AS culprit
     FROM _rollout_work
     GROUP BY run_id, rollout_id
+),
+culprit AS (
+    SELECT
+        rowid AS node,
+        _span_label(name, service_name) || coalesce(', rollout ' || rollout_id, '') AS label
+    FROM spans
+    WHERE rowid IN (
+        SELECT culprit
+        FROM spent
+    )
 ),
 placed_call AS (
     SELECT
@@ -195,6 +206,7 @@ share AS MATERIALIZED (
         coalesce(spent.queue_ns, 0) AS queue_ns,
         coalesce(spent.client_overhead_ns, 0) AS client_overhead_ns,
         coalesce(spent.event_loop_lag_ns, 0) AS event_loop_lag_ns,
+        culprit.label AS stalled_by,
         coalesce(spent.retry_ns, 0) AS retry_ns,
         coalesce(spent.unaccounted_ns, 0) AS unaccounted_ns,
         coalesce(calls.turns, 0) AS turns,
@@ -227,6 +239,7 @@ share AS MATERIALIZED (
     LEFT JOIN spent
         ON spent.run_id IS NOT DISTINCT FROM rollout.run_id
         AND spent.rollout_id = rollout.rollout_id
+    LEFT JOIN culprit ON culprit.node = spent.culprit
     LEFT JOIN calls
         ON calls.run_id IS NOT DISTINCT FROM rollout.run_id
         AND calls.rollout_id = rollout.rollout_id
@@ -309,7 +322,7 @@ reason AS (
             {
                 what: 'event loop lag',
                 excess_ns: share.event_loop_lag_ns - median.event_loop_lag_ns,
-                note: ''
+                note: coalesce(' by ' || share.stalled_by, '')
             },
             {
                 what: CASE
@@ -380,6 +393,7 @@ SELECT
     share.tool_sum_ns,
     share.tool_wall_ns,
     share.slowest_tool,
+    share.stalled_by,
     share.model_call_p50_ns,
     share.model_call_max_ns,
     share.time_to_first_token_p50_ns,
@@ -427,6 +441,7 @@ COMMENT ON COLUMN rollout_shares.model_wall_ns IS 'Time in which at least one mo
 COMMENT ON COLUMN rollout_shares.tool_sum_ns IS 'Durations of its tool calls added up, ns.';
 COMMENT ON COLUMN rollout_shares.tool_wall_ns IS 'Time in which at least one tool call was under way, ns: overlaps count once.';
 COMMENT ON COLUMN rollout_shares.slowest_tool IS 'The tool of its longest tool call; null without one.';
+COMMENT ON COLUMN rollout_shares.stalled_by IS 'Span, service and rollout whose work stalled an event loop that it waited for, the longest time; null without one.';
 COMMENT ON COLUMN rollout_shares.model_call_p50_ns IS 'Median duration of its model calls, ns: as captured, else of the calls'' spans.';
 COMMENT ON COLUMN rollout_shares.model_call_max_ns IS 'Duration of its longest model call, ns, from the same source.';
 COMMENT ON COLUMN rollout_shares.time_to_first_token_p50_ns IS 'Median time to the first token, ns; null without captures.';

@@ -97,6 +97,10 @@ def test_a_call_waits_for_a_stalled_loop(logs: Any) -> None:
     stall(logs, 700, 500, is_over=True, span=culprit)
     with logs.engine() as engine:
         times = spent(engine)
+        said = {
+            row["rollout_id"]: (row["stalled_by"], row["why"])
+            for row in engine.rows("SELECT rollout_id, stalled_by, why FROM rollout_shares")
+        }
     assert {kind: ms for (rollout, kind), ms in times.items() if rollout == "0-0"} == {
         "agent": 150,
         "queue": 300,
@@ -110,6 +114,28 @@ def test_a_call_waits_for_a_stalled_loop(logs: Any) -> None:
         "client_overhead": 50,
     }
     assert times["1-0", "agent"] == 600
+    assert said["0-0"][0] == said["2-0"][0] == "culprit in agent, rollout 1-0"
+    assert said["1-0"] == (None, "own work +200 ms")
+
+
+def test_who_stalled_it_is_a_reason(logs: Any) -> None:
+    """Of a rollout that took longer than the others for that."""
+    for number, rollout in enumerate(("0-0", "1-0", "2-0")):
+        start, length = 2_000 * number, 600 if number else 1_100
+        place = {"trace": rollout, "service": "driver", "rollout": rollout}
+        span(logs, "run", None, start, start + length, **place)
+        span(logs, "call", "run", start + 50, start + length, kind="CLIENT", **place)
+        place["service"] = "agent"
+        half = start + length - 100
+        span(logs, "serve", "call", half, half + 50, kind="SERVER", name="POST /run", **place)
+    culprit = span(logs, "parse", None, 100, 800, trace="u")
+    stall(logs, 700, 500, is_over=True, span=culprit)
+    with logs.engine() as engine:
+        why = {
+            row["rollout_id"]: row["why"]
+            for row in engine.rows("SELECT rollout_id, why FROM rollout_shares")
+        }
+    assert why == {"0-0": "event loop lag +500 ms by parse in agent", "1-0": None, "2-0": None}
 
 
 def test_records_of_one_stall(logs: Any) -> None:
