@@ -7,7 +7,7 @@
 -- Any other CLIENT span with the server's half of the call below it has own time of three kinds:
 -- until the first half begins, the tries that failed from there on, and the rest. Tries that no
 -- server saw came before the first half, or after the last one when that failed. Without any half
--- the callee is told by the address.
+-- the callee is told by the path that was asked for, else by a word in the span's name.
 CREATE VIEW _span_works AS
 WITH RECURSIVE
 known AS MATERIALIZED (

@@ -37,6 +37,8 @@ DEFAULT_MEMORY_LIMIT: Final = "1GB"
 """Of DuckDB; what it needs beyond is on disk. Python and a batch of lines come on top."""
 _ANSWER_PART: Final = 2
 """Some answers keep every duration in memory: so many times a database's size is enough."""
+_LARGE_BYTES: Final = 500_000_000
+"""Up to this size the default is enough."""
 
 _CATALOG: Final = "logs"
 """Views name what they read with it, so a database file is called so, too."""
@@ -78,20 +80,19 @@ def connect(spill: str, memory_limit: str | None) -> duckdb.DuckDBPyConnection:
 def memory_for_answers(path: Path) -> str:
     """Return the limit with which questions about all of a database are answered: more than the
     default when that is large, at most half of what DuckDB takes of the machine by itself."""
+    size = path.stat().st_size
+    if size <= _LARGE_BYTES:
+        return DEFAULT_MEMORY_LIMIT
     with duckdb.connect() as connection:
-        default, most = (
-            int(size)
-            for size in connection.execute(
-                """
-                SELECT
-                    parse_formatted_bytes($default),
-                    parse_formatted_bytes(current_setting('memory_limit')) // 2
-                """,
-                {"default": DEFAULT_MEMORY_LIMIT},
-            ).fetchone()
-            or ()
-        )
-    return f"{max(default, min(_ANSWER_PART * path.stat().st_size, most))}B"
+        default, most = connection.execute(
+            """
+            SELECT
+                parse_formatted_bytes($default),
+                parse_formatted_bytes(current_setting('memory_limit')) // 2
+            """,
+            {"default": DEFAULT_MEMORY_LIMIT},
+        ).fetchall()[0]
+    return f"{max(int(default), min(_ANSWER_PART * size, int(most)))}B"
 
 
 def share_memory(connection: duckdb.DuckDBPyConnection) -> int:
