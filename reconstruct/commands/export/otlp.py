@@ -1,4 +1,4 @@
-"""`reconstruct export`: traces handed to other programs, one subcommand per destination."""
+"""`reconstruct export otlp`: spans to an OTLP receiver."""
 
 import os
 from collections.abc import Iterator
@@ -55,12 +55,7 @@ _COLUMNS: Final = (
 _PROTOCOL_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 
 
-@click.group("export", short_help="Hand traces to another program.")
-def command() -> None:
-    """Hand traces to another program."""
-
-
-@command.command("otlp", short_help="Send spans to an OTLP receiver.")
+@click.command("otlp", short_help="Send spans to an OTLP receiver.")
 @on_logs
 @click.option(
     "--endpoint",
@@ -88,7 +83,7 @@ def command() -> None:
 @click.option(
     "--compression", type=click.Choice(["none", "gzip", "deflate"]), help="Pack what is sent."
 )
-def otlp(
+def command(
     logs: Logs,
     endpoint: str | None,
     protocol: str | None,
