@@ -1,5 +1,18 @@
 -- One row is a CLIENT or PRODUCER span under which nothing is, and what it called.
+--
+-- Which these are is found first, without what they called: mostly there are few.
 CREATE VIEW _lone_clients AS
+WITH
+lone AS MATERIALIZED (
+    SELECT rowid AS node
+    FROM spans
+    WHERE kind IN ('CLIENT', 'PRODUCER')
+        AND rowid NOT IN (
+            SELECT parent
+            FROM _edges
+            WHERE parent IS NOT NULL
+        )
+)
 SELECT
     client.rowid AS node,
     client.trace_id,
@@ -18,11 +31,9 @@ SELECT
     _called_url(client.attributes) AS url,
     client.attributes
 FROM spans AS client
-WHERE client.kind IN ('CLIENT', 'PRODUCER')
-    AND client.rowid NOT IN (
-        SELECT parent
-        FROM _edges
-        WHERE parent IS NOT NULL
-    );
+WHERE client.rowid IN (
+    SELECT node
+    FROM lone
+);
 
 COMMENT ON VIEW _lone_clients IS 'One row is a CLIENT or PRODUCER span under which nothing is, and what it called.';

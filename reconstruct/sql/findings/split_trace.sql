@@ -62,7 +62,7 @@ calling AS (
     FROM spans
     WHERE kind IN ('CLIENT', 'PRODUCER')
 ),
-suspect AS (
+suspect AS MATERIALIZED (
     SELECT
         request.node,
         request.trace_id,
@@ -90,6 +90,21 @@ suspect AS (
     FROM proposal
     WHERE kind IN ('unserved', 'process')
 ),
+caller AS MATERIALIZED (
+    SELECT
+        rowid AS node,
+        trace_id,
+        span_id,
+        name,
+        service_name,
+        run_id,
+        file || ':' || line AS place
+    FROM spans
+    WHERE rowid IN (
+        SELECT caller
+        FROM suspect
+    )
+),
 judged AS (
     SELECT
         suspect.node,
@@ -100,7 +115,7 @@ judged AS (
         suspect.other_traces,
         caller.trace_id AS caller_trace_id,
         caller.span_id AS caller_span_id,
-        caller.file || ':' || caller.line AS caller_place,
+        caller.place AS caller_place,
         caller.name AS caller_name,
         _span_label(caller.name, caller.service_name) AS caller_label,
         coalesce(caller.service_name, suspect.usual_caller) AS caller_service,
@@ -112,25 +127,25 @@ judged AS (
             WHEN suspect.kind = 'process' THEN 'context_lost_in_process'
             WHEN json_contains(suspect.grounds, '"a call that nothing answers"')
                 THEN 'context_not_extracted'
-            WHEN caller.rowid IS NOT NULL AND calling.service_name IS NULL
+            WHEN caller.node IS NOT NULL AND calling.service_name IS NULL
                 THEN 'client_group_closed'
-            WHEN caller.rowid IS NOT NULL
+            WHEN caller.node IS NOT NULL
                 OR suspect.other_traces > 0
                 OR (
                     coalesce(suspect.method, '') NOT IN ('GET', 'HEAD', 'OPTIONS')
                     AND suspect.usual_caller IS NOT NULL
                 ) THEN 'egress_bypassed'
         END AS cause,
-        caller.rowid IS NOT NULL AS has_caller,
+        caller.node IS NOT NULL AS has_caller,
         CASE
-            WHEN caller.rowid IS NOT NULL OR suspect.traceparent IS NOT NULL THEN NULL
+            WHEN caller.node IS NOT NULL OR suspect.traceparent IS NOT NULL THEN NULL
             WHEN suspect.other_traces > 0 THEN 'other traces of the same rollout exist'
             ELSE 'its service is otherwise called with a trace context'
         END AS weak_ground,
         json_contains(suspect.grounds, '"same rollout"')
             OR json_contains(suspect.grounds, '"same trace"') AS is_certain
     FROM suspect
-    LEFT JOIN spans AS caller ON caller.rowid = suspect.caller
+    LEFT JOIN caller ON caller.node = suspect.caller
     LEFT JOIN calling
         ON calling.service_name = caller.service_name
         AND calling.run_id IS NOT DISTINCT FROM caller.run_id
