@@ -71,6 +71,7 @@ _CAUSES_FIRST: Final = (
     "stuck",
     "errors",
     "slow_instance",
+    "stalled_event_loop",
 )
 """Codes that explain others; the others follow in the alphabet's order."""
 

@@ -11,6 +11,7 @@ __all__ = ["FAULT_MEANINGS", "SERVER_TYPES", "Fault", "Plan"]
 _SLOWDOWN: Final = 5
 _HANGING_CALL: Final = 3
 _FAILING_EVERY: Final = 3
+_BLOCKING_EVERY: Final = 4
 _HANG_TIMEOUT_SECONDS: Final = 8.0
 """How long the agent waits for the model when one of its calls is known to hang."""
 
@@ -23,6 +24,7 @@ class Fault(StrEnum):
     HANG_MODEL = "hang-model"
     KILL = "kill"
     BYPASS = "bypass"
+    BLOCK = "block"
 
 
 FAULT_MEANINGS: Final = {
@@ -31,6 +33,7 @@ FAULT_MEANINGS: Final = {
     Fault.HANG_MODEL: "one call of the model server never returns",
     Fault.KILL: "the agent server is killed (SIGKILL) in the middle of the run",
     Fault.BYPASS: "the agent calls the model without gymlog.request, so traces break",
+    Fault.BLOCK: f"one verification in {_BLOCKING_EVERY} blocks the event loop of its server",
 }
 
 SERVER_TYPES: Final = {
@@ -81,6 +84,8 @@ class Plan:
             options["model-2"] = [f"--latency-scale={scale * _SLOWDOWN}"]
         if Fault.ERROR_TOOL in self.faults:
             options["resources"] += [f"--failing-every={_FAILING_EVERY}"]
+        if Fault.BLOCK in self.faults:
+            options["resources"] += [f"--blocking-every={_BLOCKING_EVERY}"]
         if Fault.HANG_MODEL in self.faults:
             options["model"] += [f"--hanging-call={_HANGING_CALL}"]
             options["agent"] += [f"--model-timeout-seconds={_HANG_TIMEOUT_SECONDS * scale}"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import time
 from typing import Final
 
 from fastapi import FastAPI
@@ -16,6 +17,7 @@ __all__ = ["make_app"]
 
 _TOOL_SECONDS: Final = 0.05
 _VERIFY_SECONDS: Final = 0.02
+_BLOCKED_SECONDS: Final = 0.6
 
 
 class WeatherRequest(BaseModel):
@@ -36,10 +38,14 @@ class VerifyRequest(BaseModel):
         return " ".join(part["text"] for part in message["content"])
 
 
-def make_app(*, latency_scale: float = 1.0, failing_every: int = 0) -> FastAPI:
-    """Return the application; every `failing_every`-th tool call fails, 0 is none."""
+def make_app(
+    *, latency_scale: float = 1.0, failing_every: int = 0, blocking_every: int = 0
+) -> FastAPI:
+    """Return the application; every `failing_every`-th tool call fails, and every
+    `blocking_every`-th verification blocks the event loop; 0 is none."""
     app = FastAPI(title="resources")
     call_numbers = itertools.count(1)
+    verification_numbers = itertools.count(1)
 
     @app.get("/health")
     async def health() -> str:
@@ -59,10 +65,16 @@ def make_app(*, latency_scale: float = 1.0, failing_every: int = 0) -> FastAPI:
             timed(VERIFY_DURATION, share=VERIFY_SUCCESS_RATE),
         ):
             await asyncio.sleep(_VERIFY_SECONDS * latency_scale)
+            if blocking_every and next(verification_numbers) % blocking_every == 0:
+                _wait_without_await()
             reward = float("celsius" in request.last_words)
             return {"response": request.response, "reward": reward}
 
     return app
+
+
+def _wait_without_await() -> None:
+    time.sleep(_BLOCKED_SECONDS)
 
 
 def main() -> None:
@@ -70,11 +82,16 @@ def main() -> None:
     parser = server_parser("resources", "The example gym's tools and verification.")
     parser.add_argument("--latency-scale", type=float, default=1.0, help="multiplies every time")
     parser.add_argument("--failing-every", type=int, default=0, help="every n-th tool call fails")
+    parser.add_argument(
+        "--blocking-every", type=int, default=0, help="every n-th verification blocks"
+    )
     arguments = parser.parse_args()
 
     def app(_url: str) -> FastAPI:
         return make_app(
-            latency_scale=arguments.latency_scale, failing_every=arguments.failing_every
+            latency_scale=arguments.latency_scale,
+            failing_every=arguments.failing_every,
+            blocking_every=arguments.blocking_every,
         )
 
     serve(arguments, app, name="resources")

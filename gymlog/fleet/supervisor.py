@@ -285,6 +285,8 @@ def _environ(plan: Plan) -> dict[str, str]:
     after = "0" if Fault.KILL in plan.faults else "1"
     # What the supervisor would say of itself would stand in the midst of the demo's own words.
     defaults = {"GYMLOG_SPAN_START_AFTER_SECONDS": after, "GYMLOG_VERBOSE": "0"}
+    if Fault.BLOCK in plan.faults:
+        defaults["GYMLOG_EVENT_LOOP_STALL_SECONDS"] = "0.25"
     return {**defaults, **os.environ, **switch}
 
 

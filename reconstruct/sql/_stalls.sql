@@ -3,13 +3,26 @@
 -- A record speaks of the time up to it. The one written at the end of a stall comes late, by as much
 -- as the watcher slept; where one was written meanwhile, that one says when the stall began. Loops
 -- of a process that stall together are one row. `culprits` are the spans (their rowids) that the
--- loops were in: these were at work; `culprit` is that of the longest stall.
+-- loops were in: these were at work; `culprit` is that of the longest stall, and `place` where its
+-- code was. `stack` is of the last record that has one.
 CREATE VIEW _stalls AS
 WITH
 record AS MATERIALIZED (
     SELECT
         log.instance,
         log.time_unix_nano AS time,
+        CASE
+            WHEN log.attributes->>'code.function.name' IS NOT NULL THEN {
+                'function_name': log.attributes->>'code.function.name',
+                'file_path': log.attributes->>'code.file.path',
+                'line_number': TRY_CAST(log.attributes->>'code.line.number' AS BIGINT)
+            }
+        END AS place,
+        log.attributes->>'code.stacktrace' AS stack,
+        TRY_CAST(log.attributes->>'gymlog.event_loop.cpu_ms' AS INTEGER) * 1000000::BIGINT
+            AS cpu_ns,
+        log.file,
+        log.line,
         TRY_CAST(log.attributes->>'gymlog.event_loop.stall_ms' AS INTEGER) * 1000000::BIGINT
             AS stall_ns,
         coalesce(
@@ -29,7 +42,12 @@ stall AS (
         time - stall_ns AS start_time,
         time AS end_time,
         culprit,
-        culprit_ids
+        culprit_ids,
+        place,
+        stack,
+        cpu_ns,
+        file,
+        line
     FROM record
     WHERE is_stalled
     UNION ALL
@@ -46,7 +64,12 @@ stall AS (
             ELSE over.time
         END,
         over.culprit,
-        over.culprit_ids
+        over.culprit_ids,
+        over.place,
+        over.stack,
+        over.cpu_ns,
+        over.file,
+        over.line
     FROM record AS over
     ASOF LEFT JOIN (
         SELECT *
@@ -85,7 +108,12 @@ SELECT
     min(start_time) AS start_time_unix_nano,
     max(end_time) AS end_time_unix_nano,
     list(DISTINCT culprit) FILTER (culprit IS NOT NULL) AS culprits,
-    arg_max(culprit, (end_time - start_time, culprit_ids)) FILTER (culprit IS NOT NULL) AS culprit
+    arg_max(culprit, (end_time - start_time, culprit_ids)) FILTER (culprit IS NOT NULL) AS culprit,
+    arg_max(place, (end_time - start_time, culprit_ids, file, line))
+        FILTER (place IS NOT NULL) AS place,
+    arg_max(stack, (end_time, file, line)) FILTER (stack IS NOT NULL) AS stack,
+    max(cpu_ns) AS cpu_ns,
+    arg_max((file, line), (end_time - start_time, culprit_ids, file, line)) AS record
 FROM grouped
 GROUP BY instance, number;
 

@@ -33,6 +33,8 @@ FROM (
     UNION ALL BY NAME
     FROM _finding_slow_instance
     UNION ALL BY NAME
+    FROM _finding_stalled_event_loop
+    UNION ALL BY NAME
     FROM _finding_duplicate_span
     UNION ALL BY NAME
     FROM _finding_id_collision

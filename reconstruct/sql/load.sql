@@ -87,6 +87,7 @@
 .read _work_of.sql
 .read _span_works.sql
 .read _stalls.sql
+.read stalls.sql
 .read rollout_calls.sql
 .read _rollout_work.sql
 .read rollout_work.sql
@@ -136,6 +137,7 @@
 .read findings/process_died.sql
 .read findings/errors.sql
 .read findings/slow_instance.sql
+.read findings/stalled_event_loop.sql
 .read findings/duplicate_span.sql
 .read findings/id_collision.sql
 .read findings/negative_duration.sql

@@ -40,6 +40,7 @@ FOLLOWING: Final = {
     "missing_root",
     "process_died",
     "slow_instance",
+    "stalled_event_loop",
     "stuck",
     "torn_lines",
     "unanswered",

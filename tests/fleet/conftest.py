@@ -125,7 +125,8 @@ def crowded(run_demo: Callable[..., Run]) -> Run:
 @pytest.fixture(scope="session")
 def faulty(run_demo: Callable[..., Run]) -> Run:
     """Faults that leave every rollout able to end."""
-    return run_demo("--rollouts=16", "--fault=slow-host", "--fault=error-tool", "--fault=bypass")
+    faults = ("slow-host", "error-tool", "bypass", "block")
+    return run_demo("--rollouts=16", *(f"--fault={fault}" for fault in faults))
 
 
 @pytest.fixture(scope="session")

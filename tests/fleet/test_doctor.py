@@ -71,6 +71,16 @@ def test_a_slow_instance_is_named(faulty):
     assert "gym.model.responses" in finding["message"]
 
 
+def test_what_blocks_an_event_loop_is_named(faulty):
+    """The function, the span that it was called in, and what it did: it waited."""
+    (blocked,) = findings(faulty, "stalled_event_loop")
+    assert blocked["place"] == "_wait_without_await in gym/resources"
+    assert "in 4 stalls, in _wait_without_await at " in blocked["message"]
+    assert "the longest within gym.verify, rollout " in blocked["message"]
+    assert blocked["hint"].startswith("it waited there")
+    assert blocked["file"].endswith("resources.log")
+
+
 def test_broken_propagation_is_named_at_both_ends(faulty):
     """Who called, who began a trace of its own: 2 calls in each of 16 rollouts."""
     broken = findings(faulty, "split_trace")

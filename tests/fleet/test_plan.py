@@ -32,6 +32,7 @@ def test_each_fault_says_what_it_does():
         (Fault.ERROR_TOOL, {"resources"}),
         (Fault.HANG_MODEL, {"agent", "model"}),
         (Fault.BYPASS, {"agent"}),
+        (Fault.BLOCK, {"resources"}),
         (Fault.KILL, set()),
     ],
 )

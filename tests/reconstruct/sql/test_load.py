@@ -29,6 +29,7 @@ PUBLIC = (
     "repeated_calls",
     "critical_path",
     "rollout_path",
+    "stalls",
     "rollout_calls",
     "rollout_work",
     "rollout_shares",

@@ -31,7 +31,15 @@ def span(
     return record
 
 
-def stall(logs: Any, at: int, length: int, *, is_over: bool, span: dict[str, Any] | None) -> None:
+def stall(
+    logs: Any,
+    at: int,
+    length: int,
+    *,
+    is_over: bool,
+    span: dict[str, Any] | None = None,
+    **attributes: Any,
+) -> None:
     """A log record of the agent's about a stall, in ms."""
     place = {} if span is None else {key: span[key] for key in ("trace_id", "span_id")}
     record = {
@@ -43,11 +51,12 @@ def stall(logs: Any, at: int, length: int, *, is_over: bool, span: dict[str, Any
         "attributes": {
             "gymlog.event_loop.stall_ms": length,
             "gymlog.event_loop.is_stalled": not is_over,
+            **attributes,
         },
         **place,
         "resource": {"attributes": {"service.name": "agent", "service.instance.id": "agent-1"}},
     }
-    logs.raw(json.dumps({**record, "seq": len(logs.files["agent.log"])}), "agent.log")
+    logs.raw(json.dumps({**record, "seq": len(logs.files.get("agent.log", ()))}), "agent.log")
 
 
 def test_a_stalled_loop(logs: Any) -> None:
@@ -157,3 +166,94 @@ def test_records_of_one_stall(logs: Any) -> None:
         (600, 800),
         (900, 950),
     ]
+
+
+PLACE = {
+    "code.function.name": "Tokenizer.encode",
+    "code.file.path": "/srv/agent/tokens.py",
+    "code.line.number": 17,
+}
+
+
+def test_a_stall_says_what_the_loop_was_in(logs: Any) -> None:
+    """And how many rollouts it held up: not its own span, not what was over or began later.
+
+    culprit   ==========      400 to 3,400 ms stalled
+    victim    ##########
+    earlier  #                until 300 ms
+    later               ##    from 3,500 ms on
+    """
+    culprit = span(logs, "culprit", None, 350, 3_450, rollout="0-0")
+    span(logs, "victim", None, 0, 3_500, trace="v", rollout="1-0")
+    span(logs, "another", "victim", 3_000, 3_300, trace="v", rollout="1-0")
+    span(logs, "earlier", None, 0, 300, trace="e", rollout="2-0")
+    span(logs, "later", None, 3_500, 3_600, trace="l", rollout="3-0")
+    span(logs, "elsewhere", None, 0, 3_500, trace="w", rollout="4-0", service="model")
+    seen = {**PLACE, "code.stacktrace": "a.py:1 in handle\ntokens.py:17 in Tokenizer.encode"}
+    stall(logs, 1_400, 1_000, is_over=False, span=culprit, **seen)
+    stall(
+        logs,
+        3_400,
+        3_000,
+        is_over=True,
+        span=culprit,
+        **PLACE,
+        **{"gymlog.event_loop.cpu_ms": 2_900},
+    )
+    with logs.engine() as engine:
+        (row,) = engine.rows("FROM stalls")
+        (finding,) = engine.rows("FROM findings")
+    assert row["start_time_unix_nano"] == BASE + 400 * MS
+    assert row["duration_ns"] == 3_000 * MS
+    assert row["cpu_ns"] == 2_900 * MS
+    assert (row["function_name"], row["line_number"]) == ("Tokenizer.encode", 17)
+    assert row["stack"] == seen["code.stacktrace"]
+    assert (row["span_name"], row["rollout_id"]) == ("culprit", "0-0")
+    assert row["held_up_rollouts"] == 1
+    assert (row["file"].endswith("agent.log"), row["line"]) == (True, 7)
+    assert (finding["code"], finding["severity"]) == ("stalled_event_loop", "note")
+    assert finding["message"] == (
+        "the event loop of agent did not run for 3.000 s in 1 stall, in Tokenizer.encode at "
+        "/srv/agent/tokens.py:17; the longest within culprit, rollout 0-0"
+    )
+    assert finding["hint"].startswith("it computed there")
+    assert json.loads(finding["evidence"])["held_up_rollouts"] == 1
+
+
+def told(logs: Any) -> list[tuple[str, str, str]]:
+    """Place, severity and hint of each finding."""
+    with logs.engine() as engine:
+        return [
+            (row["place"], row["severity"], row["hint"].partition(":")[0])
+            for row in engine.rows("FROM findings ORDER BY place")
+        ]
+
+
+def test_stalls_are_told_by_function(logs: Any) -> None:
+    """What waited is told from what computed; of one that no thread could see neither is known."""
+    waiting = {**PLACE, "code.function.name": "sleep", "gymlog.event_loop.cpu_ms": 10}
+    stall(logs, 10_000, 4_000, is_over=True, **waiting)
+    stall(logs, 20_000, 6_000, is_over=True, **waiting)
+    for at in (30_000, 40_000, 50_000):
+        stall(logs, at, 100, is_over=True)
+    assert told(logs) == [
+        (
+            "a place unseen in agent",
+            "note",
+            "all that the process served waited for it; the relation stalls has the stacks",
+        ),
+        (
+            "sleep in agent",
+            "warning",
+            "it waited there, and all that the process served along with it",
+        ),
+    ]
+
+
+def test_a_short_stall_is_no_finding(logs: Any) -> None:
+    """A machine that is short of CPU has one here and there; the relation has them all."""
+    stall(logs, 10_000, 1_200, is_over=True, **PLACE)
+    stall(logs, 20_000, 1_200, is_over=True, **{**PLACE, "code.function.name": "other"})
+    assert told(logs) == []
+    with logs.engine() as engine:
+        assert len(engine.rows("FROM stalls")) == 2
