@@ -18,6 +18,7 @@ import pyarrow as pa
 from reconstruct import safe_sql
 from reconstruct.errors import InputError
 from reconstruct.intake import files
+from reconstruct.store.aligning import MovedClock
 from reconstruct.store.opening import Opening
 from reconstruct.store.relations import relation_sql
 
@@ -42,6 +43,8 @@ class Engine:
         """What was left out of folders, by reason."""
         self.notices: Sequence[str] = ()
         """What did not go as asked, a sentence each."""
+        self.moved_clocks: Sequence[MovedClock] = ()
+        """Whose lines are not at the times that the logs have; only where that was asked for."""
 
     @classmethod
     def read(
@@ -52,6 +55,7 @@ class Engine:
         progress: Callable[[int, int], None] | None = None,
         wrapper: str | None = None,
         store: Path | bool = False,
+        align: bool = False,
     ) -> Self:
         """Read files, folders, globs or `-`; every relation is there for a query to name.
 
@@ -59,7 +63,9 @@ class Engine:
         `progress` is told bytes done and bytes in all. `wrapper` names the only wrapper to look for
         around lines (`intake.wrappers.NAMES`). `store` is a folder to keep what was read in, so
         that only what is new is read the next time; True is `.reconstruct` beside the logs, where
-        that is worth it. Raises `InputError` when there is nothing to read.
+        that is worth it. `align` moves all times to what one clock would have had, an estimate
+        (`clock_offsets`), in a copy that ends with the engine. Raises `InputError` when there is
+        nothing to read.
         """
         found = files.search(paths)
         spill = tempfile.TemporaryDirectory(prefix="reconstruct-")
@@ -73,12 +79,14 @@ class Engine:
                 wrapper=wrapper,
             )
             with _within_memory("the logs do"):
-                engine = cls(opening, opening.open(store), spill)
+                connection = opening.open(store)
+                engine = cls(opening, opening.aligned(connection) if align else connection, spill)
         except BaseException:
             spill.cleanup()
             raise
         engine.skipped = found.skipped
         engine.notices = opening.notices
+        engine.moved_clocks = opening.moved_clocks
         return engine
 
     def rows(self, sql: str, parameters: Parameters | None = None) -> list[dict[str, Any]]:

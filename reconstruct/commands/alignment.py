@@ -12,9 +12,10 @@ from reconstruct.render.text import Line, Part, clean, duration, plural
 
 if TYPE_CHECKING:
     from reconstruct.engine import Engine
+    from reconstruct.store.aligning import MovedClock
     from reconstruct.tree import Trace
 
-__all__ = ["aligned_facts", "clock_notice", "moved_clocks"]
+__all__ = ["aligned_facts", "clock_notice", "moved_clocks", "moves_in_words"]
 
 _TOLD: Final = 4
 """So many clocks are named."""
@@ -49,17 +50,26 @@ def moved_clocks(engine: "Engine", traces: Sequence["Trace"]) -> Iterator[Line]:
     offsets = {span.offset_ns for trace in traces for span in trace.walk()}
     asked = {"trace_ids": _ids(traces), "offsets": sorted(offsets)}
     moved = engine.rows(_MOVED, asked)
+    from reconstruct.store.aligning import MovedClock
+
+    style = "warning" if moved else "quiet"
+    for words in moves_in_words([MovedClock(**row) for row in moved]):
+        yield (Part(words, style),)
+
+
+def moves_in_words(moved: "Sequence[MovedClock]") -> Iterator[str]:
+    """Yield whose times were moved, by how much, give or take what: a few of them."""
     if not moved:
-        yield (Part("aligned: no span had to be moved", "quiet"),)
+        yield "aligned: no span had to be moved"
         return
-    references = sorted({row["reference_clock"] for row in moved})
-    yield (Part(f"aligned with {clean(', '.join(references))}", "warning"),)
-    for row in moved[:_TOLD]:
-        sign = "+" if row["offset_ns"] < 0 else ""
-        by = f"{sign}{duration(-row['offset_ns'])} ± {duration(row['uncertainty_ns'])}"
-        yield (Part(f"{clean(row['clock'])} moved by {by}", "warning"),)
+    references = sorted({clock.reference_clock for clock in moved})
+    yield f"aligned with {clean(', '.join(references))}"
+    for clock in moved[:_TOLD]:
+        sign = "+" if clock.offset_ns < 0 else ""
+        by = f"{sign}{duration(-clock.offset_ns)} ± {duration(clock.uncertainty_ns)}"
+        yield f"{clean(clock.clock)} moved by {by}"
     if len(moved) > _TOLD:
-        yield (Part(f"… {plural(len(moved) - _TOLD, 'more move')}", "warning"),)
+        yield f"… {plural(len(moved) - _TOLD, 'more move')}"
 
 
 def clock_notice(engine: "Engine", traces: Sequence["Trace"]) -> str | None:

@@ -54,7 +54,7 @@ _QUESTION: Final = Question(
 def command(logs: Logs, limit: int) -> None:
     """Say how far the clocks of the hosts were apart, by the calls between them: a call begins
     before it is served and ends after it, by any clock. Offsets are estimates over all the logs;
-    the times in the logs stay as they are, and `show --align` draws by them.
+    the times in the logs stay as they are; `--align` of other commands draws and answers by them.
 
     \b
     Example: is a host's clock wrong?

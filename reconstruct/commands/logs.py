@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SORTS",
     "Logs",
+    "align_option",
     "color_option",
     "limit_option",
     "on_logs",
@@ -51,6 +52,8 @@ class Logs:
     """Where to keep what was read; True is beside the logs, where that is worth it."""
     as_sql: bool = False
     """The SQL is asked for, not its answer."""
+    align: bool = False
+    """Times are to be those that one clock would have had."""
 
     @contextmanager
     def read(
@@ -70,6 +73,7 @@ class Logs:
                 progress=progress,
                 wrapper=self.wrapper,
                 store=self.store,
+                align=self.align,
             )
         with engine:
             if keep:
@@ -77,6 +81,11 @@ class Logs:
                     engine.keep(*keep)
             for notice in engine.notices:
                 self.console.say(notice)
+            if self.align:
+                from reconstruct.commands.alignment import moves_in_words
+
+                for words in moves_in_words(engine.moved_clocks):
+                    self.console.say(words)
             yield engine
 
     def show(
@@ -161,6 +170,21 @@ def on_logs(function: Function) -> Function:
             False if no_store else store or True,
         )
         return function(logs, **options)
+
+    return run
+
+
+def align_option(function: Function) -> Function:
+    """Give a command whose first argument is `logs` the option `--align`."""
+
+    @click.option(
+        "--align",
+        is_flag=True,
+        help="Move times to what one clock would have had (`reconstruct clocks`), an estimate.",
+    )
+    @functools.wraps(function)
+    def run(logs: Logs, *, align: bool, **options: Any) -> Any:  # Any: the command's own
+        return function(replace(logs, align=align), **options)
 
     return run
 

@@ -7,7 +7,7 @@ import click
 
 from reconstruct.commands import subjects
 from reconstruct.commands.answers import Question, answer, explained
-from reconstruct.commands.logs import Logs, limit_option, on_logs
+from reconstruct.commands.logs import Logs, align_option, limit_option, on_logs
 from reconstruct.commands.path_figures import (
     LENGTH,
     NAME,
@@ -61,6 +61,7 @@ def _share(_context: click.Context, _option: click.Parameter, text: str) -> floa
 
 @click.command("path", short_help="Say whose work decided when rollouts ended.")
 @on_logs
+@align_option
 @explained(*dict.fromkeys((*NAMES, *SECTIONS, *SPANS)))
 @click.option("--slowest", is_flag=True, help="Take the longest rollout, or trace; no ID then.")
 @click.option("--spans", is_flag=True, help="Of one path: its spans, with drag and slack.")

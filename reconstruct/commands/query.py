@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Final, NoReturn
 
 import click
 
-from reconstruct.commands.logs import Logs, on_logs
+from reconstruct.commands.logs import Logs, align_option, on_logs
 from reconstruct.console import Console
 from reconstruct.errors import InputError, SqlError, UsageError
 from reconstruct.render.records import FORMATS as TEXT_FORMATS
@@ -32,6 +32,7 @@ _FORMATS: Final = ("table", *TEXT_FORMATS, *_BINARY_FORMATS)
 @click.command("query", short_help="Answer a SQL query.")
 @click.argument("sql", required=False)
 @on_logs
+@align_option
 @click.option("-f", "--file", "sql_file", metavar="FILE", help="Read the SQL from a file.")
 @click.option(
     "--format",

@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from reconstruct.commands.answers import Question, answer, explained, print_sql
-from reconstruct.commands.logs import SORTS, Logs, limit_option, on_logs, sort_option
+from reconstruct.commands.logs import SORTS, Logs, align_option, limit_option, on_logs, sort_option
 from reconstruct.commands.selection import Chosen, Selection, selection_options
 from reconstruct.commands.why import COLUMNS, MEASURED, show_each, show_list
 from reconstruct.console import Column
@@ -30,6 +30,7 @@ _LONGEST: Final = 8
 
 @click.command("rollouts", short_help="List rollouts, the longest first, and say why.")
 @on_logs
+@align_option
 @sort_option
 @click.option(
     "--why",

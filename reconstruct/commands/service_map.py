@@ -8,7 +8,7 @@ from typing import Final, Literal
 import click
 
 from reconstruct.commands.answers import Question, explained, print_sql
-from reconstruct.commands.logs import Logs, on_logs
+from reconstruct.commands.logs import Logs, align_option, on_logs
 from reconstruct.commands.selection import Chosen, Selection, selection_options
 from reconstruct.console import Column, Row
 from reconstruct.render.text import Line, Part, clean, count, fit, plural, width
@@ -53,6 +53,7 @@ _INSTANCES: Final = {"client_instance", "server_instance"}
 
 @click.command("map", short_help="Draw who calls whom, and what has no other half.")
 @on_logs
+@align_option
 @click.option(
     "--format",
     "form",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reconstruct.commands.answers import Question, answer, explained
-from reconstruct.commands.logs import Logs, limit_option, on_logs
+from reconstruct.commands.logs import Logs, align_option, limit_option, on_logs
 from reconstruct.commands.selection import Chosen, Selection, selection_options
 from reconstruct.console import Column, Row
 from reconstruct.errors import UsageError
@@ -64,6 +64,7 @@ _SAMPLE: Final = 100_000
 
 @click.command("stats", short_help="Count and time spans by name, service or any key.")
 @on_logs
+@align_option
 @click.option(
     "--by",
     metavar="KEY,…",

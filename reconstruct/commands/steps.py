@@ -5,7 +5,7 @@ from typing import Final
 import click
 
 from reconstruct.commands.answers import Question, explained, print_sql
-from reconstruct.commands.logs import Logs, limit_option, on_logs, run_option
+from reconstruct.commands.logs import Logs, align_option, limit_option, on_logs, run_option
 from reconstruct.console import Column, Row
 from reconstruct.errors import ReconstructError
 from reconstruct.render.text import plural
@@ -111,6 +111,7 @@ def _parts(
 
 @click.command("steps", short_help="Say how a step went, and which rollouts held it up.")
 @on_logs
+@align_option
 @run_option
 @click.option(
     "--step", type=click.IntRange(min=1), help="Say more of this step, and not of the longest."

@@ -14,7 +14,7 @@ import duckdb
 from reconstruct.errors import InputError
 from reconstruct.intake.files import LogFile
 from reconstruct.safe_sql import connect_read_only
-from reconstruct.store import building, filling, keeping, location, relations
+from reconstruct.store import aligning, building, filling, keeping, location, relations
 from reconstruct.store.inputs import Changes
 from reconstruct.store.on_demand import OnDemand
 
@@ -47,6 +47,8 @@ class Opening:
         self._made: OnDemand | None = None
         self.notices: list[str] = []
         """What did not go as asked."""
+        self.moved_clocks: list[aligning.MovedClock] = []
+        """Whose lines are not at the times that the logs have."""
 
     def open(self, store: Path | bool) -> duckdb.DuckDBPyConnection:  # noqa: FBT001  # a place, any, none
         """Return a connection; the relations are there, or made when `make_for` is told of a query.
@@ -116,17 +118,46 @@ class Opening:
         connection.close()
         return self._connect(self._path)
 
+    def aligned(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+        """Return a connection to a copy in which one clock has written all lines, to go on with
+        instead of `connection`, which is closed; or that one, where all clocks agree."""
+        connection = self.kept(connection, aligning.KEPT)
+        self.make_for("FROM _owner_clocks JOIN clock_offsets")
+        self.moved_clocks = aligning.moved_clocks(connection)
+        if not self.moved_clocks:
+            return connection
+        moves = aligning.moves(connection)
+        if self._path is None:
+            moved = aligning.copied(
+                connection, moves, spill=self._spill, memory_limit=self._memory_limit
+            )
+            self.close()
+            connection.close()
+            return self._guarded(moved)
+        own = Path(self._spill, "aligned.duckdb")
+        shutil.copyfile(self._path, own)
+        connection.close()
+        with building.connect(self._spill, self._memory_limit) as writing:
+            building.attach(writing, own)
+            aligning.move_store(writing, moves)
+            building.detach(writing)
+        return self._connect(own)
+
     def _in_memory(self) -> duckdb.DuckDBPyConnection:
         connection = building.connect(self._spill, self._memory_limit)
         try:
             relations.create_base_tables(connection)
             filling.fill(connection, self._found, progress=self._progress, wrapper=self._wrapper)
-            self._made = OnDemand(connection)
-            connection.execute("SET enable_external_access = false")
-            connection.execute("SET lock_configuration = true")
         except BaseException:
             connection.close()
             raise
+        return self._guarded(connection)
+
+    def _guarded(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+        """Have the relations over filled base tables made on demand, and nothing else reached."""
+        self._made = OnDemand(connection)
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
         return connection
 
     def _build(self, path: Path, change: Changes | None) -> None:

@@ -3,6 +3,8 @@
 Without it, everything is drawn as it was written, and one line says that clocks differ.
 """
 
+import pytest
+
 TRACE = f"{0xC36:032x}"
 START = 1_764_475_132_000_000_000
 MS = 1_000_000
@@ -100,3 +102,36 @@ def test_children_are_in_order_of_their_aligned_starts(two_hosts, run):
         "handed over",
         "write results later",
     ]
+
+
+def test_answers_are_of_aligned_times(two_hosts, run):
+    """The path goes through the server, whose times the logs have before those of its caller."""
+    asked = ("path", TRACE, "logs", "--json")
+    raw, aligned = run(*asked), run(*asked, "--align")
+    assert aligned.err.splitlines() == ["aligned with node-a", "node-b moved by +3.50 s ± 11.0 ms"]
+    spans = [(row["name"], row["duration_ns"]) for row in aligned.json]
+    assert spans == [
+        ("rollout", 100 * MS),
+        ("model call", 10 * MS),
+        ("POST /v1/responses", 80 * MS),
+        ("model call", 10 * MS),
+        ("rollout", 800 * MS),
+    ]
+    assert "POST /v1/responses" not in {row["name"] for row in raw.json}
+
+
+@pytest.mark.parametrize("command", ["stats", "rollouts", "map", "steps", "path"])
+def test_every_answer_that_compares_times_takes_it(two_hosts, run, command):
+    """And says what was moved."""
+    done = run(command, "logs", "--align")
+    assert (done.code, done.err.splitlines()[0]) == (0, "aligned with node-a")
+
+
+def test_so_does_a_query(two_hosts, run):
+    """Of the same rows, at other times."""
+    sql = "SELECT min(start_time_unix_nano) AS start, max(duration_ns) AS longest FROM spans"
+    asked = ("query", sql, "logs", "--format", "json")
+    (raw,), (aligned,) = run(*asked).json, run(*asked, "--align").json
+    assert raw["start"] == START - 3_390 * MS
+    assert aligned["start"] == START
+    assert raw["longest"] == aligned["longest"]
