@@ -109,6 +109,18 @@ class Engine:
             assert table is not None, "a query has a result"
             return table
 
+    @contextmanager
+    def batches(
+        self, sql: str, parameters: Parameters | None = None, *, rows: int = 2_048
+    ) -> Iterator[pa.RecordBatchReader]:
+        """Answer a query of our own, `rows` at a time as they are asked for, within a block.
+
+        Raises as `rows` does.
+        """
+        self._make_for(sql, parameters)
+        with self._connection.cursor() as cursor, _within_memory("the answer does"):
+            yield cursor.sql(sql, params=parameters).to_arrow_reader(rows)
+
     def answer(
         self,
         sql: str,
