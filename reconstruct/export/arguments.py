@@ -7,7 +7,7 @@ from reconstruct.export.timeline import Instant, Slice
 from reconstruct.intake.json_text import Json, decode_encoded
 from reconstruct.render.text import clean
 
-__all__ = ["attributes_of", "facts_of", "event_instants", "instant_facts", "instant_name", "label"]
+__all__ = ["attributes_of", "event_instants", "facts_of", "instant_facts", "instant_name", "label"]
 
 _NAME_LENGTH: Final = 200
 """Characters of a log record's text that its name shows; the whole is among its arguments."""

@@ -11,7 +11,7 @@ all that is in memory.
 """
 
 from collections.abc import Mapping
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, Any, Final
 
 from reconstruct.errors import UsageError
 from reconstruct.export.arguments import (
@@ -24,9 +24,6 @@ from reconstruct.export.arguments import (
 )
 from reconstruct.export.timeline import Drawn, Process, Reading, Slice, Timeline
 from reconstruct.intake.json_text import Json, encode
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 __all__ = ["write"]
 
@@ -71,7 +68,7 @@ def write(timeline: Timeline, out: IO[bytes]) -> Drawn:
     return writer.drawn
 
 
-def _messages() -> "ModuleType":
+def _messages() -> Any:  # Any: the module has no types
     try:
         from perfetto.protos.perfetto.trace import perfetto_trace_pb2
     except ImportError:
@@ -102,7 +99,7 @@ class _Interned:
 class _Writer:
     """The packets of one file."""
 
-    def __init__(self, messages: "ModuleType", timeline: Timeline, out: IO[bytes]) -> None:
+    def __init__(self, messages: Any, timeline: Timeline, out: IO[bytes]) -> None:
         self.drawn = Drawn()
         self._messages = messages
         self._timeline = timeline
@@ -160,9 +157,7 @@ class _Writer:
         end.type = _END
         end.track_uuid = track
         for time, name, arguments in event_instants(span):
-            self.instant(
-                span.instance, time, name=name, category="span event", arguments=arguments
-            )
+            self.instant(span.instance, time, name=name, category="span event", arguments=arguments)
 
     def instant(
         self, instance: str, time: int, *, name: str, category: str, arguments: Mapping[str, Json]
@@ -227,9 +222,7 @@ class _Writer:
         # Lanes of one name are drawn as one, each below the other.
         return self._track(instance, lane, "spans")
 
-    def _track(
-        self, instance: str, key: str | int, name: str, *, parent: int | None = None
-    ) -> int:
+    def _track(self, instance: str, key: str | int, name: str, *, parent: int | None = None) -> int:
         """Describe a track below a process, or below a `parent` among its tracks."""
         uuid = self._tracks[instance, key] = self._uuids[instance] + len(self._tracks) + 1
         track = self._packet().track_descriptor
@@ -271,13 +264,15 @@ class _Writer:
                 self._annotations[key, kind, value] = known
             annotations.append(known)
 
-    def _fill(self, annotation: Message, key: str | None, value: Json) -> None:
-        if key is not None:
-            number = self._keys.number(key)
-            if number is None:
-                annotation.name = key
-            else:
-                annotation.name_iid = number
+    def _fill(self, annotation: Message, key: str, value: Json) -> None:
+        number = self._keys.number(key)
+        if number is None:
+            annotation.name = key
+        else:
+            annotation.name_iid = number
+        self._set(annotation, value)
+
+    def _set(self, annotation: Message, value: Json) -> None:
         if isinstance(value, str):
             annotation.string_value = value
         elif isinstance(value, bool):
@@ -291,7 +286,7 @@ class _Writer:
                 self._fill(annotation.dict_entries.add(), name, member)
         elif isinstance(value, list) and value:
             for member in value:
-                self._fill(annotation.array_values.add(), None, member)
+                self._set(annotation.array_values.add(), member)
         else:
             annotation.string_value = encode(value)
 

@@ -153,7 +153,7 @@ class Timeline:
 
     @cached_property
     def figures(self) -> Mapping[str, int]:
-        """`spans`, `unfinished`, `backward` (they end before they begin, and are drawn without
+        """`spans`, `unfinished`, `negative` (they end before they begin, and are drawn without
         length), `first` and `last` time.
 
         Raises `ReconstructError` when no span is chosen.
@@ -300,7 +300,7 @@ chosen AS MATERIALIZED (
         {offset} AS offset_ns,
         span.start_time_unix_nano - {offset} AS start_time,
         start_time + greatest(coalesce(span.duration_ns, span.open_ns), 0) AS end_time,
-        span.duration_ns < 0 AS is_backward,
+        span.duration_ns < 0 AS is_negative,
         row_number() OVER (ORDER BY span.trace_id, span.span_id, span.occurrence) AS number
     FROM spans AS span
     {moved}
@@ -311,7 +311,7 @@ _FIGURES: Final = """
 SELECT
     count(*) AS spans,
     count(*) FILTER (state <> 'finished') AS unfinished,
-    count(*) FILTER (is_backward) AS backward,
+    count(*) FILTER (is_negative) AS negative,
     min(start_time) AS first,
     max(end_time) AS last
 FROM chosen

@@ -2,7 +2,7 @@
 
 import click
 
-from reconstruct.commands.export import otlp
+from reconstruct.commands.export import chrome, folded, otlp, perfetto, speedscope
 
 __all__ = ["command"]
 
@@ -12,5 +12,11 @@ def command() -> None:
     """Hand traces to another program."""
 
 
-for _command in (otlp.command,):
+for _command in (
+    chrome.command,
+    folded.command,
+    otlp.command,
+    perfetto.command,
+    speedscope.command,
+):
     command.add_command(_command)

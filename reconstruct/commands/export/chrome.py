@@ -1,0 +1,29 @@
+"""`reconstruct export chrome`: Chrome's trace events."""
+
+import click
+
+from reconstruct.commands.export.destination import output_option
+from reconstruct.commands.export.pictures import align_option, draw
+from reconstruct.commands.logs import Logs, on_logs
+from reconstruct.commands.selection import Selection, selection_options
+
+__all__ = ["command"]
+
+
+@click.command("chrome", short_help="Write Chrome's trace events (JSON).")
+@on_logs
+@output_option
+@align_option
+@selection_options
+def command(logs: Logs, *, output: str, align: bool, selection: Selection) -> None:
+    """Write Chrome's trace events, JSON that Perfetto, chrome://tracing and Speedscope open:
+    what `export perfetto` writes, in a file that is larger and needs no further package. Times are
+    µs with three decimals after `baseTimeNanoseconds`, so exact. `reconstruct` reads it back.
+
+    \b
+    Example: one rollout
+      reconstruct export chrome logs/ --rollout 1-0 -o rollout.json.gz
+    """
+    from reconstruct.export import chrome
+
+    draw(logs, chrome.write, selection=selection, align=align, output=output, is_binary=False)
