@@ -1,14 +1,14 @@
 """A timeline as Chrome's trace events, the JSON that Perfetto, chrome://tracing and others open.
 
 A service instance is a process, a lane a thread, a span a complete event (X), a call to another
-process or a link a flow arrow (s, f), a log record or span event an instant (i), a metric a counter
+process or a link a flow arrow, a log record or span event an instant (i), a metric a counter
 (C). Times are µs with three decimals, so exact ns, from `baseTimeNanoseconds` on, which is text
 because numbers in JSON are rounded beyond 2^53. Source: the "Trace Event Format" document of the
 Chromium project. One event a line, written as they come.
 
-What the format has no place for: exact types of attributes beyond JSON's, and which of two spans of
-one lane that begin and end at the same ns is above the other. Arrows of spans without length are
-left out, since arrows are tied to a moment within a slice.
+Arrows are tied to the slices at their ends (`bind_id`). Where a slice has several, they are events
+of their own (s, f), which viewers tie to the innermost slice at its start: a child's, if one of its
+children begins in the same ns. Types of attributes beyond JSON's own have no place in the format.
 """
 
 import json
@@ -59,10 +59,10 @@ def _events(timeline: Timeline, base: int, drawn: Drawn) -> Iterator[str]:
         lanes[instance] = max(lanes.get(instance, 0), lane + 1)
         place = f'"pid":{pid},"tid":{lane + 1},"ts":{_us(span.start - base)}'
         yield _complete(span, place)
-        if span.end > span.start:
-            for phase, arrows in (("s", span.begun), ("f", span.ended)):
-                for arrow in arrows or ():
-                    drawn.arrows += phase == "s"
+        drawn.arrows += len(span.begun or ())
+        for phase, arrows in (("s", span.begun), ("f", span.ended)):
+            for arrow in arrows or ():
+                if not arrow["is_lone"]:
                     end = ',"bp":"e"' if phase == "f" else ""
                     yield (
                         f'{{"ph":"{phase}","name":"{arrow["kind"]}","cat":"arrow",'
@@ -106,8 +106,18 @@ def _complete(span: Slice, place: str) -> str:
     color = ',"cname":"terrible"' if span.status_code == "ERROR" else ""
     return (
         f'{{"ph":"X","name":{_text(label(span))},"cat":"{span.kind}",{place},'
-        f'"dur":{_us(span.end - span.start)}{color},"args":{arguments}}}'
+        f'"dur":{_us(span.end - span.start)}{color}{_bound(span)},"args":{arguments}}}'
     )
+
+
+def _bound(span: Slice) -> str:
+    """Tie arrows to the slice itself, as far as the one id that it may have goes."""
+    if any(arrow["is_lone"] for arrow in span.begun or ()):
+        return f',"bind_id":{span.number},"flow_out":true'
+    for arrow in span.ended or ():
+        if arrow["is_lone"]:
+            return f',"bind_id":{arrow["source"]},"flow_in":true'
+    return ""
 
 
 def _instant(pid: int, time: int, name: str, category: str, arguments: Mapping[str, Json]) -> str:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
 from reconstruct.errors import ReconstructError
 from reconstruct.export.lanes import Lanes
@@ -26,12 +26,16 @@ _LARGEST_PID: Final = 2**22
 """Of Linux; processes whose pid is not theirs alone are numbered from there."""
 
 
-class Arrow(NamedTuple):
-    """One end of an arrow between two slices; the other has the same number."""
+class Arrow(TypedDict):
+    """One end of an arrow between two slices; the other is equal to it."""
 
     number: int
     kind: str
     """call: to a child in another process. link: of the span's links."""
+    source: int
+    """The number of the slice at which it starts."""
+    is_lone: bool
+    """No other arrow touches the slice at which it ends."""
 
 
 class Slice(NamedTuple):
@@ -64,9 +68,9 @@ class Slice(NamedTuple):
     links: str
     """JSON, a list."""
     scope_name: str | None
-    begun: list[dict[str, Any]] | None
-    """Arrows that start here; Any: number and kind, as of `Arrow`."""
-    ended: list[dict[str, Any]] | None
+    begun: list[Arrow] | None
+    """Arrows that start here."""
+    ended: list[Arrow] | None
     """Arrows that end here."""
 
 
@@ -355,12 +359,25 @@ _SLICES: Final = """
         AND linked.occurrence = 1
     WHERE linked.number <> span.number
 ),
-arrow AS MATERIALIZED (
+directed AS MATERIALIZED (
     SELECT
-        {'number': row_number() OVER (ORDER BY target, source, kind), 'kind': kind} AS arrow,
+        kind,
         CASE WHEN is_forward THEN source ELSE target END AS earlier,
         CASE WHEN is_forward THEN target ELSE source END AS later
     FROM edge
+),
+arrow AS MATERIALIZED (
+    SELECT
+        {
+            'number': row_number() OVER (ORDER BY later, earlier, kind),
+            'kind': kind,
+            'source': earlier,
+            'is_lone': count(*) OVER (PARTITION BY later) = 1
+                AND later NOT IN (SELECT earlier FROM directed)
+        } AS arrow,
+        earlier,
+        later
+    FROM directed
 ),
 begun AS (
     SELECT earlier AS number, list(arrow ORDER BY arrow.number) AS arrows

@@ -17,8 +17,8 @@ def placed(spans):
 
 def test_a_child_goes_below_its_parent_and_its_twin_elsewhere():
     """parent 0-100 ─┬─ first 10-60 ── inner 20-30
-                     ├─ twin 40-90
-                     └─ last 60-70, free again below the parent."""
+    ├─ twin 40-90
+    └─ last 60-70, free again below the parent."""
     parent, first, inner, twin, last = range(1, 6)
     lanes, _ = placed(
         [
