@@ -40,6 +40,8 @@ _SIZE_BYTES: Final = 3
 _TRACKS_PER_PROCESS: Final = 2**32
 _INTERNED_AT_MOST: Final = 50_000
 """Of each kind; what else there is, is written out."""
+_REPEATED_AT_MOST: Final = 4_000
+"""Arguments that are kept ready for the next span with the same ones."""
 _INT64: Final = range(-(2**63), 2**63)
 
 Message = Any  # Any: classes of protobuf are made when they are imported
@@ -204,13 +206,13 @@ class _Writer:
     def flush(self) -> None:
         """Write the packets that wait."""
         self._out.write(self._trace.SerializeToString())
-        self._trace.Clear()
+        self._trace = self._messages.Trace()  # `Clear` would keep the memory
 
     def _packet(self, time: int | None = None) -> Message:
         """Add a packet, at a time in ns since 1970."""
         if len(self._trace.packet) >= _PACKETS_AT_A_TIME:
             self.flush()
-        packets = self._trace.packet  # another one after `flush`
+        packets = self._trace.packet
         if time is None:
             return packets.add(trusted_packet_sequence_id=_SEQUENCE)
         return packets.add(
@@ -257,7 +259,7 @@ class _Writer:
                 continue
             known = self._annotations.get((key, kind, value))
             if known is None:
-                if len(self._annotations) >= _INTERNED_AT_MOST:
+                if len(self._annotations) >= _REPEATED_AT_MOST:
                     self._annotations.clear()
                 known = self._messages.DebugAnnotation()
                 self._fill(known, key, value)
