@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from reconstruct.export.timeline import Instant, Slice
+from reconstruct.export.drawn import Instant, Slice
 from reconstruct.intake.json_text import Json, decode_encoded
 from reconstruct.render.text import clean
 

@@ -23,7 +23,8 @@ from reconstruct.export.arguments import (
     instant_name,
     label,
 )
-from reconstruct.export.timeline import Drawn, Slice, Timeline
+from reconstruct.export.drawn import Drawn, Slice
+from reconstruct.export.timeline import Timeline
 from reconstruct.intake.json_text import Json
 
 __all__ = ["write"]

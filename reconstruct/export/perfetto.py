@@ -22,7 +22,8 @@ from reconstruct.export.arguments import (
     instant_name,
     label,
 )
-from reconstruct.export.timeline import Drawn, Process, Reading, Slice, Timeline
+from reconstruct.export.drawn import Drawn, Process, Reading, Slice
+from reconstruct.export.timeline import Timeline
 from reconstruct.intake.json_text import Json, encode
 
 __all__ = ["write"]
@@ -40,8 +41,6 @@ _SIZE_BYTES: Final = 3
 _TRACKS_PER_PROCESS: Final = 2**32
 _INTERNED_AT_MOST: Final = 50_000
 """Of each kind; what else there is, is written out."""
-_REPEATED_AT_MOST: Final = 4_000
-"""Arguments that are kept ready for the next span with the same ones."""
 _INT64: Final = range(-(2**63), 2**63)
 
 Message = Any  # Any: classes of protobuf are made when they are imported
@@ -112,7 +111,6 @@ class _Writer:
         self._names = _Interned(self._fresh, "event_names")
         self._categories = _Interned(self._fresh, "event_categories")
         self._keys = _Interned(self._fresh, "debug_annotation_names")
-        self._annotations: dict[tuple[str, type, Json], Message] = {}
         self._tracks: dict[tuple[str, str | int], int] = {}
         self._uuids: dict[str, int] = {}
 
@@ -253,18 +251,7 @@ class _Writer:
     def _annotate(self, event: Message, arguments: Mapping[str, Json]) -> None:
         annotations = event.debug_annotations
         for key, value in arguments.items():
-            kind = type(value)
-            if key in _ALWAYS_NEW or kind in _NESTED:
-                self._fill(annotations.add(), key, value)
-                continue
-            known = self._annotations.get((key, kind, value))
-            if known is None:
-                if len(self._annotations) >= _REPEATED_AT_MOST:
-                    self._annotations.clear()
-                known = self._messages.DebugAnnotation()
-                self._fill(known, key, value)
-                self._annotations[key, kind, value] = known
-            annotations.append(known)
+            self._fill(annotations.add(), key, value)
 
     def _fill(self, annotation: Message, key: str, value: Json) -> None:
         number = self._keys.number(key)
@@ -291,8 +278,3 @@ class _Writer:
                 self._set(annotation.array_values.add(), member)
         else:
             annotation.string_value = encode(value)
-
-
-_NESTED: Final = frozenset({dict, list})
-_ALWAYS_NEW: Final = frozenset({"trace_id", "span_id", "parent_span_id", "body"})
-"""Keys whose values hardly recur."""

@@ -24,7 +24,8 @@ from gym_logs import write_gym_logs
 from reconstruct.engine import Engine
 from reconstruct.export import chrome, folded, perfetto, speedscope
 from reconstruct.export.call_stacks import CallStacks
-from reconstruct.export.timeline import Slice, Timeline
+from reconstruct.export.drawn import Slice
+from reconstruct.export.timeline import Timeline
 
 
 def floor(engine: Engine, out: IO[bytes]) -> None:

@@ -12,7 +12,8 @@ from reconstruct.commands.selection import Selection
 from reconstruct.render.text import plural
 
 if TYPE_CHECKING:
-    from reconstruct.export.timeline import Drawn, Timeline
+    from reconstruct.export.drawn import Drawn
+    from reconstruct.export.timeline import Timeline
 
 __all__ = ["align_option", "draw"]
 
