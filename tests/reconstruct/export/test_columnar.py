@@ -18,6 +18,16 @@ def batches(count, size):
     return pa.RecordBatchReader.from_batches(schema, table.to_batches(max_chunksize=size)), table
 
 
+def values(table):
+    """Rows by column, times as ns: as such they need pandas, which no command lets pyarrow find."""
+    return {
+        name: (
+            column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
+        ).to_pylist()
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+
+
 @pytest.mark.parametrize("form", columnar.FORMATS)
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_what_goes_in_comes_out(form, count):
@@ -29,7 +39,7 @@ def test_what_goes_in_comes_out(form, count):
     read = pq.read_table(io.BytesIO(data)) if form == "parquet" else (
         pa.ipc.open_stream(data).read_all()
     )  # fmt: skip
-    assert read.to_pydict() == table.to_pydict()
+    assert values(read) == values(table)
     assert read.schema.field("t").type == pa.timestamp("ns")
     assert read.schema.field("j").type == pa.json_()
 
