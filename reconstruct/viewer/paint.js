@@ -2,7 +2,7 @@
 
 import { duration } from "./text.js";
 
-const LIGHT = ["#3b6fb6", "#2a8a74", "#a4652a", "#7a56b3", "#5d7f1f", "#b04a7d", "#2b8aa8", "#8a7321", "#5661c4", "#8b5a4a"];
+const LIGHT = ["#3b6fb6", "#1f7a66", "#a4652a", "#7a56b3", "#5d7f1f", "#b04a7d", "#1f7590", "#8a7321", "#5661c4", "#8b5a4a"];
 const DARK = ["#7aa7e8", "#5cc3a8", "#dfa06a", "#b597ea", "#a3c765", "#e58ab8", "#68c3de", "#cdb45c", "#98a2f2", "#c9988a"];
 const NAMES = ["text", "soft", "faint", "line", "back", "panel", "error", "path", "accent", "choice"];
 
