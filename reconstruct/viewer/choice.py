@@ -80,9 +80,7 @@ def slowest(engine: "Engine", number: int, run_id: str | None) -> Choice:
     Raises `ReconstructError` when there is no span.
     """
     asked = {"run_id": run_id, "number": number}
-    found = [
-        (row["run_id"], row["rollout_id"]) for row in engine.rows(_SLOWEST_ROLLOUTS, asked)
-    ]
+    found = [(row["run_id"], row["rollout_id"]) for row in engine.rows(_SLOWEST_ROLLOUTS, asked)]
     if found:
         words = f"the {len(found)} slowest rollouts" if len(found) > 1 else f"rollout {found[0][1]}"
         return Choice(words, traces_of(engine, found), found)

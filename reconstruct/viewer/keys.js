@@ -26,7 +26,10 @@ export function listen(root, does) {
   root.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const isTyping = event.target instanceof HTMLInputElement && event.target.type === "search";
-    if (event.key === "Escape") return does.leave();
+    if (event.key === "Escape") {
+      event.preventDefault(); // else the browser empties the search
+      return does.leave();
+    }
     if (isTyping) {
       if (event.key === "Enter") {
         event.preventDefault();

@@ -73,7 +73,9 @@ function draw(edges) {
       x: 12 + layer * ACROSS, y: 34 + ((most - column.length) / 2 + at) * DOWN }));
   });
   const height = 34 + most * DOWN;
-  const lines = [...pairs.values()].flatMap((pair) => line(pair, places));
+  const called = new Map();
+  for (const { server } of pairs.values()) called.set(server, (called.get(server) ?? 0) + 1);
+  const lines = [...pairs.values()].flatMap((pair) => line(pair, places, called.get(pair.server) === 1));
   const boxes = [...places].flatMap(([name, { x, y }]) => [
     svg("rect", { x, y, width: BOX, height: TALL, rx: 8, class: "service" }),
     svg("text", { x: x + BOX / 2, y: y + TALL / 2 + 5, class: "middle name", text: short(clean(name)) }, [])]);
@@ -87,7 +89,7 @@ function mean(values) { return values.length ? values.reduce((a, b) => a + b, 0)
 function short(name) { return name.length > 24 ? `${name.slice(0, 23)}…` : name; }
 
 /** A curve from box to box; calls back to an earlier layer run below. */
-function line(pair, places) {
+function line(pair, places, isOnlyOne) {
   const [from, to] = [places.get(pair.client), places.get(pair.server)];
   const failed = pair.failed > 0;
   const thick = 1.2 + Math.min(Math.log10(pair.calls + 1), 4);
@@ -95,6 +97,8 @@ function line(pair, places) {
   let [x1, y1, x2, y2] = [from.x + BOX, from.y + TALL / 2, to.x - 7, to.y + TALL / 2];
   let bend = `C${x1 + 70} ${y1} ${x2 - 70} ${y2} ${x2} ${y2}`;
   let middle = [(x1 + x2) / 2, (y1 + y2) / 2 - 8];
+  let anchor = "middle";
+  if (isOnlyOne && y1 !== y2) [middle, anchor] = [[x2 - 4, y1 < y2 ? y2 + 19 : y2 - 10], "right"];
   if (to.x - from.x > ACROSS && y1 === y2) {
     bend = `C${x1 + 90} ${y1 + 72} ${x2 - 90} ${y2 + 72} ${x2} ${y2}`;
     middle = [(x1 + x2) / 2, y1 + 46];
@@ -110,5 +114,5 @@ function line(pair, places) {
   }
   return [svg("path", { d: `M${x1} ${y1}${bend}`, class: failed ? "call failed" : "call", "stroke-width": thick }),
     svg("path", { d: `M${x2 - 2} ${y2 - 5}L${x2 + 6} ${y2}L${x2 - 2} ${y2 + 5}Z`, class: failed ? "head failed" : "head" }),
-    svg("text", { x: middle[0], y: middle[1], class: "mark middle halo", text: words })];
+    svg("text", { x: middle[0], y: middle[1], class: `mark ${anchor} halo`, text: words })];
 }

@@ -191,6 +191,9 @@ class Model {
     return sum;
   }
 
+  /** Whether a tenth of the span or more lies on a critical path: nearly all touch one somewhere. */
+  isCritical(span) { return this.onPath[span] & 1 && this.critical(span) >= this.length[span] / 10; }
+
   /** Spans whose name, service, ids, attributes, message or logs contain the words, in order. */
   search(words) {
     const wanted = words.toLowerCase();

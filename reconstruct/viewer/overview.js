@@ -19,7 +19,7 @@ export function overview(model, open) {
     return element("div", { cls: "page", children: parts });
   }
   const lengths = rollouts.map((one) => one.length).sort((a, b) => a - b);
-  parts.push(section("Rollouts over time", "One line is a rollout, in order of its start. ✕ and a broken line: failed. Hatched: unfinished.", gantt(rollouts)));
+  parts.push(section("Rollouts over time", "One line is a rollout, in order of its start. ✕ and a broken line: failed. Dotted grey: unfinished.", gantt(rollouts)));
   if (model.head.concurrency.length) {
     parts.push(section("Rollouts at once", "On average over each part of the time (filled), and at most (line).", concurrency(model)));
   }
@@ -59,7 +59,7 @@ function timeAxis(from, to, height) {
   const parts = [];
   for (let mark = 0; mark <= to - from; mark += size) {
     parts.push(svg("line", { x1: x(from + mark), x2: x(from + mark), y1: 0, y2: height, class: "rule" }));
-    if (x(from + mark) < WIDE - 30) parts.push(svg("text", { x: x(from + mark) + 4, y: height + 15, class: "mark", text: duration(mark) }));
+    if (x(from + mark) < WIDE - 30) parts.push(svg("text", { x: x(from + mark) + 4, y: height + 15, class: "mark", text: mark ? duration(mark) : "0" }));
   }
   return parts;
 }

@@ -121,12 +121,12 @@ export function step(length, marks) {
 
 /** Marks of time along the top, and lines down from them; labels count from `zero`. */
 export function axis(canvas, palette, { left, width, top, height, from, to, zero }) {
-  const size = step(to - from, width / 110);
+  const size = step(to - from, width / 90);
   for (let mark = Math.ceil((from - zero) / size) * size; mark + zero <= to; mark += size) {
     const x = left + ((mark + zero - from) / (to - from)) * width;
     canvas.rect(Math.round(x), top, 1, height, palette.line);
     if (x + 60 < left + width) {
-      canvas.label(duration(mark), x + 5, top + 13, 100, palette.soft, { font: "11px system-ui, sans-serif" });
+      canvas.label(mark ? duration(mark) : "0", x + 5, top + 13, 100, palette.soft, { font: "11px system-ui, sans-serif" });
     }
   }
 }

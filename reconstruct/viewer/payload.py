@@ -87,10 +87,9 @@ class _Cuts:
 def payload(contents: Contents) -> bytes:
     """Return the packed bytes of a page's data."""
     spans = contents.spans
-    t0 = min(
-        min(row["start_time_unix_nano"] for row in spans),
-        min((row["time_unix_nano"] for row in contents.logs), default=2**63),
-    )
+    times = [row["start_time_unix_nano"] for row in spans]
+    times += [row["time_unix_nano"] for row in contents.logs]
+    t0 = min(times)
     columns, cuts = _Columns(), _Cuts()
     head: dict[str, Json] = {
         "version": 1,
@@ -131,7 +130,9 @@ def payload(contents: Contents) -> bytes:
     head["columns"] = columns.listed
     text = json.dumps(head, separators=(",", ":"), ensure_ascii=True, default=str).encode()
     # No time stamp in it: the same logs give the same bytes.
-    return gzip.compress(b"".join([len(text).to_bytes(4, "little"), text, *columns.parts]), 9, mtime=0)
+    return gzip.compress(
+        b"".join([len(text).to_bytes(4, "little"), text, *columns.parts]), 9, mtime=0
+    )
 
 
 def _number(words: Sequence[str], word: str) -> int:

@@ -110,12 +110,13 @@ export class Timeline {
     if (app.hits.has(span)) x += canvas.label("● ", x, middle, room(), palette.accent);
     const deep = model.depth[span] > most ? `(depth ${model.depth[span]}) ` : "";
     const words = group ? `× ${count(group)} ${clean(model.name(span))}` : clean(model.name(span));
-    const bold = app.model.onPath[span] & 1 && !group;
+    const bold = model.isCritical(span) && !group;
     const font = `${bold ? "600 " : ""}13px system-ui, sans-serif`;
     x += canvas.label(deep + words, x, middle, room(), palette.text, { font }) + 8;
     const below = rows.collapsed[span] && rows.hasChildren(span) && !group
       ? `  +${count(model.last[span] - span - 1)}` : "";
-    if (room() > 40) canvas.label(clean(model.service(span)) + below, x, middle, room(), palette.soft, { font: SMALL });
+    const rollout = model.parent[span] < 0 && model.rollout(span) ? `${clean(model.rollout(span))} · ` : "";
+    if (room() > 40) canvas.label(rollout + clean(model.service(span)) + below, x, middle, room(), palette.soft, { font: SMALL });
   }
 
   _arrow(x, y, isOpen, color) {
@@ -296,6 +297,10 @@ export class Timeline {
     if (width > 34) {
       const ink = model.state(span) === "finished" ? palette.back : palette.text;
       const mark = model.isError(span) ? "✕ " : "";
+      if (model.state(span) !== "finished") {
+        const taken = canvas.measure(mark + clean(model.name(span)), SMALL);
+        canvas.rect(x + 4, y + 1, Math.min(taken + 6, width - 9), high - 2, palette.back);
+      }
       canvas.label(mark + clean(model.name(span)), x + 7, y + high / 2, width - 12, ink, { font: SMALL });
     }
     canvas.context.globalAlpha = 1;

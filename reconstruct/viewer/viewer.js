@@ -178,7 +178,7 @@ export class App {
     const { model } = this;
     const { span, group } = this.rows.at(row);
     const state = model.state(span) === "finished" ? "" : `, ${model.state(span)}`;
-    return `${group ? `${count(group)} times ` : ""}${clean(model.name(span))}, ${clean(model.service(span))}, ${duration(model.length[span])}${state}${model.isError(span) ? ", error" : ""}${model.onPath[span] & 1 ? ", on the critical path" : ""}, level ${model.depth[span] + 1}`;
+    return `${group ? `${count(group)} times ` : ""}${clean(model.name(span))}, ${clean(model.service(span))}, ${duration(model.length[span])}${state}${model.isError(span) ? ", error" : ""}${model.isCritical(span) ? ", on the critical path" : ""}, level ${model.depth[span] + 1}`;
   }
 
   show(view) {
