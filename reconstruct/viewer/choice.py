@@ -14,6 +14,7 @@ __all__ = ["Choice", "everything", "slowest", "traces_of"]
 _TRACES: Final = """
     SELECT
         trace_id,
+        run_id,
         span_count
     FROM traces
     WHERE $run_id::VARCHAR IS NULL OR run_id = $run_id
@@ -66,8 +67,10 @@ def everything(engine: "Engine", run_id: str | None, *, limit: int) -> Choice:
             break
         taken.append(row["trace_id"])
         spans += row["span_count"]
+    run_ids = {row["run_id"] for row in found}
+    only_run = run_ids.pop() if len(run_ids) == 1 else None
     return Choice(
-        title=f"run {run_id}" if run_id else "all spans",
+        title=f"run {only_run}" if only_run else "all spans",
         trace_ids=taken,
         left_out_traces=len(found) - len(taken),
         left_out_spans=sum(row["span_count"] for row in found) - spans,

@@ -78,7 +78,7 @@ function gantt(rollouts) {
   });
   const thick = Math.max(Math.min(each * 0.66, 9), 0.8).toFixed(2);
   const paths = Object.entries(lines).filter(([, d]) => d).map(
-    ([outcome, d]) => svg("path", { d, class: `rollout ${outcome}`, "stroke-width": thick }));
+    ([outcome, d]) => svg("path", { d, class: `rollout ${outcome}`, "stroke-width": outcome === "success" ? thick : Math.max(thick, 1.5) }));
   const crosses = each < 6 ? [] : rollouts.flatMap((one, at) => one.outcome !== "failure" ? [] : [
     svg("text", { x: x(one.start) - 13, y: (at + 0.5) * each + 4, class: "mark cross", text: "✕" })]);
   const label = `${plural(rollouts.length, "rollout")} over ${duration(to - from)}`;

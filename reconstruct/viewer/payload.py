@@ -141,7 +141,7 @@ def _number(words: Sequence[str], word: str) -> int:
 
 def _flags(row: Row) -> int:
     state = _number(_STATES, row["state"])
-    return state | row["is_error"] << 2 | bool(row["orphan"]) << 3 | bool(row["cycle"]) << 4
+    return state | bool(row["is_error"]) << 2 | bool(row["orphan"]) << 3 | bool(row["cycle"]) << 4
 
 
 def _attributes(

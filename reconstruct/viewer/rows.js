@@ -22,17 +22,25 @@ export class Rows {
     this.refresh();
   }
 
-  /** Find runs of siblings of one name and service; roots are never grouped. */
+  /**
+   * Find runs of siblings of one name and service, whose first children are of one too: calls of
+   * one name go to different places. Roots are never grouped.
+   */
   _group() {
     const { model } = this;
     const { name, service_name: service } = model.columns;
+    const alike = (a, b) => {
+      if (name[a] !== name[b] || service[a] !== service[b]) return false;
+      if (this.hasChildren(a) !== this.hasChildren(b)) return false;
+      return !this.hasChildren(a)
+        || (name[a + 1] === name[b + 1] && service[a + 1] === service[b + 1]);
+    };
     for (let above = 0; above < model.count; above += 1) {
       let child = above + 1;
       while (child < model.last[above]) {
         const first = child;
         let size = 0;
-        while (child < model.last[above] && name[child] === name[first]
-          && service[child] === service[first]) {
+        while (child < model.last[above] && alike(first, child)) {
           child = model.last[child];
           size += 1;
         }

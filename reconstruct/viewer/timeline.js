@@ -109,7 +109,7 @@ export class Timeline {
     if (model.isError(span) && !group) x += canvas.label("✕ ", x, middle, room(), palette.error);
     if (app.hits.has(span)) x += canvas.label("● ", x, middle, room(), palette.accent);
     const deep = model.depth[span] > most ? `(depth ${model.depth[span]}) ` : "";
-    const words = group ? `× ${count(group)} ${clean(model.name(span))}` : clean(model.name(span));
+    const words = group ? groupWords(model, rows, span) : clean(model.name(span));
     const bold = model.isCritical(span) && !group;
     const font = `${bold ? "600 " : ""}13px system-ui, sans-serif`;
     x += canvas.label(deep + words, x, middle, room(), palette.text, { font }) + 8;
@@ -230,9 +230,9 @@ export class Timeline {
     const { model, palette } = app;
     const color = colorOf(palette, model.columns.service_name[first]);
     let [painted, sum, errors, size] = [-Infinity, 0, 0, 0];
+    for (let span = first; span < app.rows.groupEnd[first]; span += 1) errors += model.isError(span) ? 1 : 0;
     for (let span = first; span < app.rows.groupEnd[first]; span = model.last[span]) {
       sum += model.length[span];
-      errors += model.isError(span) ? 1 : 0;
       size += 1;
       if (size > MOST_CHILDREN * 5) break;
       const [from, to] = [this.x(model.start[span]), this.x(model.end(span))];
@@ -339,6 +339,12 @@ export class Timeline {
     if (top < this.node.scrollTop) this.node.scrollTop = Math.max(top - this.rowHeight, 0);
     else if (top > this.node.scrollTop + room) this.node.scrollTop = top - room + this.rowHeight;
   }
+}
+
+/** What a closed group is called: `× 37 HTTP POST → POST /get_weather`. */
+export function groupWords(model, rows, first) {
+  const below = rows.hasChildren(first) ? ` → ${clean(model.name(first + 1))}` : "";
+  return `× ${count(rows.groupSize[first])} ${clean(model.name(first))}${below}`;
 }
 
 /** The whole time in one strip: how much went on, where errors are, which part is shown. */

@@ -9,7 +9,7 @@ import { clean, count, duration, element, plural } from "./text.js";
 import { decode } from "./model.js";
 import { Rows } from "./rows.js";
 import { colorOf, colors } from "./paint.js";
-import { Minimap, Timeline } from "./timeline.js";
+import { Minimap, Timeline, groupWords } from "./timeline.js";
 import { overview } from "./overview.js";
 import { serviceMap } from "./map.js";
 import { details } from "./details.js";
@@ -107,12 +107,13 @@ export class App {
 
   _legend() {
     const { model, palette } = this;
-    const names = model.head.service_name.slice(0, NAMED).map((name, at) => {
+    const services = model.head.service_name.map((name, at) => [name, at]).filter(([name]) => name !== "(missing)");
+    const names = services.slice(0, NAMED).map(([name, at]) => {
       const mark = element("i");
       mark.style.background = colorOf(palette, at);
       return element("span", { children: [mark, element("span", { text: clean(name) })] });
     });
-    const left = model.head.service_name.length - names.length;
+    const left = services.length - names.length;
     if (left > 0) names.push(element("span", { text: `… ${plural(left, "more service")}` }));
     const signs = [["own", "own time"], ["covered", "in children"], ["hatched", "unfinished"], ["failed", "✕ error"], ["path", "critical path"], ["tick", "log record"]];
     if (model.hasOffsets) signs.push(["moved", this.model.isAligned ? "before alignment" : "if clocks agreed"]);
@@ -407,7 +408,7 @@ export class App {
     const { model } = this;
     const { span, group } = hit;
     const lines = [
-      [`${group ? `× ${count(group)} ` : ""}${clean(model.name(span))}`, "strong"],
+      [group ? groupWords(model, this.rows, span) : clean(model.name(span)), "strong"],
       [`${clean(model.service(span))} · ${model.state(span) === "finished" ? duration(model.length[span]) : model.state(span)}${model.isError(span) ? " · ✕ error" : ""}`, "soft"]];
     const critical = model.critical(span);
     if (critical) lines.push([`${duration(critical)} on the critical path`, "soft"]);

@@ -7,7 +7,7 @@ def test_all_spans_go_into_the_file_and_one_line_says_so(logs, run):
     done = run("html", "logs", "-o", "out.html")
     assert (done.code, done.out) == (0, "")
     assert done.err.startswith("wrote 9 spans to out.html (")
-    assert "<title>all spans – reconstruct</title>" in Path("out.html").read_text(encoding="utf-8")
+    assert "<title>run run-1 – reconstruct</title>" in Path("out.html").read_text(encoding="utf-8")
 
 
 def test_the_file_asks_no_network(logs, run):
