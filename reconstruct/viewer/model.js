@@ -7,7 +7,7 @@
 import { spoken } from "./text.js";
 
 const ARRAYS = { u8: Uint8Array, u32: Uint32Array, i32: Int32Array };
-const NO_TIME = 0xffffffff;
+const NO_TIME = -(2 ** 31);
 const HIGH = 2 ** 32;
 
 /** Unpack base64 of gzip; returns a promise of the model. */

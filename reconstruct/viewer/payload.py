@@ -2,19 +2,19 @@
 
 Layout, little-endian: a uint32, the length of a JSON head in bytes; the head (UTF-8); the columns
 it lists as [name, type, length], one after the other. Times are ns after `t0`, a decimal string,
-each as two columns of its lower and upper 32 bits, since JavaScript's numbers round beyond 2^53.
+each as two columns, its lower 32 bits and its upper, signed ones: JavaScript's numbers round
+beyond 2^53.
 Attributes of equal keys form a shape; their values stand shape by shape, key by key, which packs
 best. Text columns are lines of JSON; attribute values keep their JSON, so no number is rounded.
 """
 
 import gzip
 import json
+import sys
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
 
 from reconstruct.intake.json_text import Json, decode_encoded, encode
 from reconstruct.tree import MISSING
@@ -23,15 +23,14 @@ from reconstruct.viewer.contents import Contents
 __all__ = ["VALUE_LIMIT", "payload"]
 
 Row = Mapping[str, Any]  # Any: a row's values are of as many types as its columns
-# Any: columns are of several number types
-Numbers = NDArray[Any]
 
 VALUE_LIMIT: Final = 2_000
-"""Characters of an attribute's JSON, or of a log record's body, that a page holds."""
+"""Characters of an attribute's value, or of a log record's body, that a page holds."""
 _KINDS: Final = ("INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
 _STATES: Final = ("finished", "open", "lost", MISSING)
+_CODES: Final = {"u8": "B", "u32": "I", "i32": "i"}
 _LOW: Final = 0xFFFF_FFFF
-_NO_TIME: Final = _LOW
+_NO_TIME: Final = -(2**31)
 """Upper half of a time that is not known."""
 
 
@@ -42,21 +41,22 @@ class _Columns:
     listed: list[tuple[str, str, int]] = field(default_factory=list)
     parts: list[bytes] = field(default_factory=list)
 
-    def numbers(self, name: str, values: Numbers, kind: str) -> None:
-        data = values.astype({"u8": "<u1", "u32": "<u4", "i32": "<i4"}[kind]).tobytes()
-        self._add(name, kind, data)
+    def numbers(self, name: str, values: Iterable[int], kind: str) -> None:
+        packed = array(_CODES[kind], values)
+        if sys.byteorder == "big":
+            packed.byteswap()
+        self._add(name, kind, packed.tobytes())
 
     def times(self, name: str, values: Sequence[int | None]) -> None:
-        known = np.array([value or 0 for value in values], dtype=np.int64)
-        is_known = np.array([value is not None for value in values], dtype=bool)
-        self.numbers(f"{name}Low", known & _LOW, "u32")
-        self.numbers(f"{name}High", np.where(is_known, known >> 32, _NO_TIME), "u32")
+        self.numbers(f"{name}Low", ((value or 0) & _LOW for value in values), "u32")
+        high = (_NO_TIME if value is None else value >> 32 for value in values)
+        self.numbers(f"{name}High", high, "i32")
 
     def words(self, name: str, values: Iterable[object]) -> list[str]:
-        """Number the distinct words; return them, null as an empty one, most frequent first."""
+        """Number the distinct words; return them, null as an empty one."""
         texts = ["" if value is None else str(value) for value in values]
         distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-        self.numbers(name, np.array([distinct[text] for text in texts], dtype=np.int64), "u32")
+        self.numbers(name, (distinct[text] for text in texts), "u32")
         return list(distinct)
 
     def lines(self, name: str, values: Sequence[str]) -> None:
@@ -79,9 +79,12 @@ class _Cuts:
     def cut(self, text: str) -> str:
         if len(text) <= VALUE_LIMIT:
             return text
+        words: str = decode_encoded(text) if text.startswith('"') else text
+        left = len(words) - VALUE_LIMIT
+        if left <= 0:
+            return text
         self.values += 1
-        left = len(text) - VALUE_LIMIT
-        return encode(f"{text[:VALUE_LIMIT].lstrip(chr(34))}… ({left:,} more characters)")
+        return encode(f"{words[:VALUE_LIMIT]}… ({left:,} more characters)")
 
 
 def payload(contents: Contents) -> bytes:
@@ -99,20 +102,20 @@ def payload(contents: Contents) -> bytes:
         "kinds": _KINDS,
         "states": _STATES,
     }
-    columns.numbers("parent", np.array([row["parent"] for row in spans]), "i32")
-    columns.numbers("kind", np.array([_number(_KINDS, row["kind"]) for row in spans]), "u8")
-    columns.numbers("flags", np.array([_flags(row) for row in spans]), "u8")
+    columns.numbers("parent", (row["parent"] for row in spans), "i32")
+    columns.numbers("kind", (_number(_KINDS, row["kind"]) for row in spans), "u8")
+    columns.numbers("flags", (_flags(row) for row in spans), "u8")
     columns.times("start", [row["start_time_unix_nano"] - t0 for row in spans])
     columns.times("length", [row["length_ns"] for row in spans])
     columns.times("self", [row["self_time_ns"] for row in spans])
     for name in ("name", "service_name", "service_instance_id", "trace_id", "rollout_id", "file"):
         head[name] = columns.words(name, (row[name] for row in spans))
     head["offset_ns"] = columns.words("offset_ns", (row.get("offset_ns", 0) for row in spans))
-    columns.numbers("line", np.array([row["line"] or 0 for row in spans]), "u32")
+    columns.numbers("line", (row["line"] or 0 for row in spans), "u32")
     columns.ids("id", (row["span_id"] for row in spans))
     _attributes(head, columns, cuts, spans)
     _extras(columns, cuts, spans)
-    columns.numbers("pathSpan", np.array([row["span"] for row in contents.path], int), "i32")
+    columns.numbers("pathSpan", (row["span"] for row in contents.path), "i32")
     columns.times("pathStart", [row["start_time_unix_nano"] - t0 for row in contents.path])
     columns.times("pathLength", [row["duration_ns"] for row in contents.path])
     _logs(columns, cuts, contents.logs, t0)
@@ -157,7 +160,7 @@ def _attributes(
             members.append([])
         members[number].append(tuple(attributes.values()))
         numbers.append(number)
-    columns.numbers("shape", np.array(numbers), "u32")
+    columns.numbers("shape", numbers, "u32")
     head["shapes"] = list(shapes)
     values = [
         cuts.cut(encode(value))
@@ -190,7 +193,7 @@ def _extras(columns: _Columns, cuts: _Cuts, spans: Sequence[Row]) -> None:
         if any(extra.values()):
             places.append(place)
             texts.append(encode(extra))
-    columns.numbers("extraSpan", np.array(places, int), "i32")
+    columns.numbers("extraSpan", places, "i32")
     columns.lines("extras", texts)
 
 
@@ -210,9 +213,9 @@ def _texts(attributes: Json, cuts: _Cuts) -> dict[str, str]:
 
 
 def _logs(columns: _Columns, cuts: _Cuts, logs: Sequence[Row], t0: int) -> None:
-    columns.numbers("logSpan", np.array([row["span"] for row in logs], int), "i32")
+    columns.numbers("logSpan", (row["span"] for row in logs), "i32")
     columns.times("logTime", [row["time_unix_nano"] - t0 for row in logs])
-    columns.numbers("logSeverity", np.array([row["severity_number"] or 0 for row in logs]), "u8")
+    columns.numbers("logSeverity", (_severity(row) for row in logs), "u8")
     texts = []
     for row in logs:
         record = {
@@ -223,6 +226,10 @@ def _logs(columns: _Columns, cuts: _Cuts, logs: Sequence[Row], t0: int) -> None:
         }
         texts.append(encode(record))
     columns.lines("logs", texts)
+
+
+def _severity(row: Row) -> int:
+    return min(max(row["severity_number"] or 0, 0), 24)
 
 
 def _overview(row: Row, t0: int) -> Json:

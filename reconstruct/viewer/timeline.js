@@ -141,11 +141,13 @@ export class Timeline {
       canvas.label(sign, at, y + ROW / 2, 20, palette.soft, { right });
       return;
     }
+    let right = Math.max(end, x + width);
     if (model.hasOffsets && model.offsetOf(span)) {
       const other = this.x(model.written[span] - (model.isAligned ? 0 : model.offsetOf(span)));
       canvas.context.setLineDash([3, 3]);
       canvas.frame(other, top, Math.max(end - start, 2), high, palette.soft);
       canvas.context.setLineDash([]);
+      right = Math.max(right, other + end - start);
       this.drawn += 1;
     }
     if (model.state(span) === "finished") {
@@ -166,7 +168,7 @@ export class Timeline {
     const words = (model.state(span) === "missing" ? "" : duration(model.length[span])) + unfinished;
     const room = canvas.measure(words, SMALL);
     const options = { font: SMALL };
-    if (end + room + 10 < canvas.width) canvas.label(words, Math.max(end, x + width) + 6, y + ROW / 2, room + 1, palette.soft, options);
+    if (right + room + 10 < canvas.width) canvas.label(words, right + 6, y + ROW / 2, room + 1, palette.soft, options);
     else if (start - room - 8 > this.left) canvas.label(words, start - 6, y + ROW / 2, room + 1, palette.soft, { ...options, right: true });
     else if (canvas.width > room) {
       const at = canvas.width - room - 22;

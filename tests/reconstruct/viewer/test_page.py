@@ -37,3 +37,22 @@ def test_a_module_imports_only_those_before_it():
         text = folder.joinpath(f"{name}.js").read_text(encoding="utf-8")
         assert set(re.findall(r'from "\./(\w+)\.js"', text)) <= set(MODULES[:at])
         assert text.count("\n") <= 520
+
+
+def luminance(color):
+    """As WCAG 2 defines it."""
+    parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_words_stand_out_from_their_ground_as_aa_asks():
+    style = files("reconstruct.viewer").joinpath("viewer.css").read_text(encoding="utf-8")
+    blocks = re.findall(r"#viewer(?:\.dark)? \{([^}]*--text: [^}]*)\}", style)
+    assert len(blocks) == 2
+    for block in blocks:
+        colors = dict(re.findall(r"--(\w+): (#\w{6});", block))
+        for ground in ("back", "panel", "choice"):
+            for ink in ("text", "soft", "error", "accent"):
+                dark, light = sorted((luminance(colors[ground]), luminance(colors[ink])))
+                assert (light + 0.05) / (dark + 0.05) >= 4.5, (ground, ink)

@@ -28,7 +28,7 @@ def unpacked(data):
 
 def times(columns, name):
     pairs = zip(columns[f"{name}High"].tolist(), columns[f"{name}Low"].tolist(), strict=True)
-    return [None if high == 2**32 - 1 else (high << 32) + low for high, low in pairs]
+    return [None if high == -(2**31) else (high << 32) + low for high, low in pairs]
 
 
 def test_times_are_exact_offsets_from_a_decimal_start(many):
@@ -50,6 +50,12 @@ def test_offsets_beyond_what_a_double_holds_are_exact_too(many):
     assert times(columns, "self")[1] is None
 
 
+def test_a_clock_that_was_set_back_makes_a_negative_length(many):
+    shown = many(2)
+    shown.spans[1]["length_ns"] = -5_000_000_001
+    assert times(unpacked(payload(shown))[1], "length")[1] == -5_000_000_001
+
+
 def test_attributes_of_every_shape_come_back_with_their_numbers_as_written(many):
     shown = many(4)
     written = ['{"a":1,"b":"x\\ny"}', '{"c":9007199254740993}', '{"a":2,"b":[1.50]}', "{}"]
@@ -66,7 +72,7 @@ def test_what_is_cut_says_how_much_and_is_counted(many):
     shown.spans[0]["attributes"] = json.dumps({"long": "y" * (VALUE_LIMIT + 5), "short": "y"})
     head, columns = unpacked(payload(shown))
     assert head["notes"] == ["1 values are cut after 2,000 characters"]
-    assert json.loads(columns["values"][0]).endswith("y… (7 more characters)")
+    assert json.loads(columns["values"][0]).endswith("y… (5 more characters)")
 
 
 def test_the_same_contents_give_the_same_bytes(many):

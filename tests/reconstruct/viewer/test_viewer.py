@@ -167,6 +167,28 @@ def test_without_rollouts_and_calls_the_pages_say_why_they_are_empty(view, logs,
     assert "No service calls another one" in viewed.text("main.paged")
 
 
+def test_clocks_that_differ_are_said_and_can_be_aligned(view, logs, of):
+    """client 0-100 ms on node-1; server 10-90 ms, but its clock on node-2 is 1 s ahead."""
+    ms = 1_000_000
+    logs.process("started", 0, service="a", host="node-1")
+    logs.process("started", 0, service="b", host="node-2")
+    for call in range(20):
+        start = call * 200 * ms
+        names = {"trace": f"t{call}"}
+        logs.span("call", None, start, start + 100 * ms, service="a", kind="CLIENT", **names)
+        late = start + 1_010 * ms
+        logs.span("serve", "call", late, late + 80 * ms, service="b", kind="SERVER", **names)
+    viewed = view(of())
+    viewed.keys("ArrowDown", "ArrowDown")
+    assert "1.00 s ahead (estimate); not taken off" in viewed.text("aside")
+    before = viewed.state
+    viewed.page.get_by_role("button", name="Align clocks").click()
+    state = viewed.keys()
+    assert state["isAligned"]
+    assert state["selected"] == before["selected"]
+    assert "taken off in the drawing" in viewed.text("aside")
+
+
 def test_the_help_lists_the_keys(view, rollout):
     viewed = view(rollout)
     viewed.keys("?")
