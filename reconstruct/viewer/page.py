@@ -24,6 +24,7 @@ MODULES: Final = (
     "lanes",
     "paint",
     "timeline",
+    "minimap",
     "svg",
     "overview",
     "map",
