@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from reconstruct.render.text import plural
 from reconstruct.tree import MISSING
 from reconstruct.viewer.choice import Choice
 
@@ -180,8 +181,8 @@ def contents(engine: "Engine", choice: Choice) -> Contents:
     notes = []
     if choice.left_out_traces:
         notes.append(
-            f"{choice.left_out_spans:,} spans of {choice.left_out_traces:,} later traces are left "
-            "out; --limit 0 takes all"
+            f"left out: {plural(choice.left_out_spans, 'span')} of "
+            f"{plural(choice.left_out_traces, 'later trace')}; --limit 0 takes all"
         )
     rows = engine.rows(_SPANS, chosen)
     if choice.rollouts:
@@ -193,12 +194,13 @@ def contents(engine: "Engine", choice: Choice) -> Contents:
     places = {row["node"]: place for place, row in enumerate(spans) if row["node"] is not None}
     logs = _logs(engine, spans, only_traces)
     if len(logs) > _LOGS:
-        notes.append(f"{len(logs) - _LOGS:,} later log records are left out")
+        notes.append(f"left out: {plural(len(logs) - _LOGS, 'later log record')}")
         del logs[_LOGS:]
     run_ids = sorted({row["run_id"] for row in spans} - {None})
     rollouts = _rollouts(engine, choice, spans, chosen)
     if len(rollouts) > _ROLLOUTS:
-        notes.append(f"{len(rollouts) - _ROLLOUTS:,} later rollouts are left out of the overview")
+        left = plural(len(rollouts) - _ROLLOUTS, "later rollout")
+        notes.append(f"left out of the overview: {left}")
         del rollouts[_ROLLOUTS:]
     is_whole = not choice.rollouts
     return Contents(

@@ -23,6 +23,9 @@ export function overview(model, open) {
   if (model.head.concurrency.length) {
     parts.push(section("Rollouts at once", "On average over each part of the time (filled), and at most (line).", concurrency(model)));
   }
+  if (new Set(rollouts.map((one) => one.run)).size > 1) {
+    parts.push(section("Rollouts at once", "Shown for one run at a time, and these are of several; --run chooses one.", ""));
+  }
   parts.push(section("How long rollouts took", `Median ${duration(quantile(lengths, 0.5))}, 95 % within ${duration(quantile(lengths, 0.95))}, longest ${duration(lengths.at(-1))}.`, histogram(lengths)));
   parts.push(section("The longest rollouts", "Why: what each spent more on than the median rollout of its run.", stragglers(rollouts, open)));
   if (model.head.causes.length) {

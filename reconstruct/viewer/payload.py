@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from reconstruct.intake.json_text import Json, decode_encoded, encode
+from reconstruct.render.text import plural
 from reconstruct.tree import MISSING
 from reconstruct.viewer.contents import Contents
 
@@ -128,7 +129,7 @@ def payload(contents: Contents) -> bytes:
     ]
     notes = list(contents.notes)
     if cuts.values:
-        notes.append(f"{cuts.values:,} values are cut after {VALUE_LIMIT:,} characters")
+        notes.append(f"cut after {VALUE_LIMIT:,} characters: {plural(cuts.values, 'value')}")
     head["notes"] = notes
     head["columns"] = columns.listed
     text = json.dumps(head, separators=(",", ":"), ensure_ascii=True, default=str).encode()

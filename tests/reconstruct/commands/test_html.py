@@ -25,9 +25,7 @@ def test_an_id_and_slowest_choose(logs, run):
 
 def test_a_limit_leaves_out_whole_traces_and_says_so(logs, run):
     done = run("html", "logs", "--limit", "4", "-o", "a.html")
-    assert done.err.splitlines()[0] == (
-        "6 spans of 2 later traces are left out; --limit 0 takes all"
-    )
+    assert done.err.splitlines()[0] == ("left out: 6 spans of 2 later traces; --limit 0 takes all")
 
 
 def test_what_contradicts_itself_is_refused(logs, run):

@@ -83,7 +83,7 @@ def test_a_limit_takes_whole_traces_and_says_what_is_left_out(logs):
     with logs.engine() as engine:
         shown = contents(engine, everything(engine, None, limit=5))
     assert len(shown.spans) == 4
-    assert shown.notes == ["4 spans of 2 later traces are left out; --limit 0 takes all"]
+    assert shown.notes == ["left out: 4 spans of 2 later traces; --limit 0 takes all"]
 
 
 def test_an_unknown_run_is_named(logs):

@@ -71,7 +71,7 @@ def test_what_is_cut_says_how_much_and_is_counted(many):
     shown = many(1)
     shown.spans[0]["attributes"] = json.dumps({"long": "y" * (VALUE_LIMIT + 5), "short": "y"})
     head, columns = unpacked(payload(shown))
-    assert head["notes"] == ["1 values are cut after 2,000 characters"]
+    assert head["notes"] == ["cut after 2,000 characters: 1 value"]
     assert json.loads(columns["values"][0]).endswith("y… (5 more characters)")
 
 
