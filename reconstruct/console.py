@@ -291,6 +291,24 @@ class Console:
             yield lambda done, total: bar.update(task, completed=done, total=total)
 
     @contextmanager
+    def counting(self, words: str, total: int) -> Iterator[Callable[[int], None] | None]:
+        """Show a bar on stderr while the block runs; yields `update(done)` of `total` things.
+
+        Where stderr is no terminal it yields None: nobody is looking.
+        """
+        if not self._err.isatty():
+            yield None
+            return
+        from rich.console import Console as Terminal
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        terminal = Terminal(file=self._err, no_color=not self.has_color)
+        shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        with Progress(*shown, console=terminal, transient=True) as bar:
+            task = bar.add_task(words, total=total)
+            yield lambda done: bar.update(task, completed=done)
+
+    @contextmanager
     def busy(self, words: str) -> Iterator[None]:
         """Say on stderr what takes a while, for the block, where stderr is a terminal."""
         if not self._err.isatty():

@@ -17,7 +17,16 @@ from typing import Final
 
 from reconstruct.intake.files import LogFile
 
-__all__ = ["FOLDER", "UNFINISHED", "WORTH_BYTES", "are_lasting", "beside", "database", "prepare"]
+__all__ = [
+    "FOLDER",
+    "UNFINISHED",
+    "WORTH_BYTES",
+    "are_lasting",
+    "beside",
+    "database",
+    "home",
+    "prepare",
+]
 
 FOLDER: Final = ".reconstruct"
 WORTH_BYTES: Final = 16 << 20
@@ -38,7 +47,13 @@ _KEY: Final = re.compile(rf"[0-9a-f]{{{2 * _KEY_BYTES}}}")
 def beside(found: Sequence[LogFile]) -> Path | None:
     """Return the folder of a store beside the logs; None when they do not lie below one folder
     that is theirs, or are too small to be worth it."""
-    if sum(file.size for file in found) < WORTH_BYTES or not are_lasting(found):
+    return home(found) if sum(file.size for file in found) >= WORTH_BYTES else None
+
+
+def home(found: Sequence[LogFile]) -> Path | None:
+    """Return the folder beside the logs that is ours to keep things in; None when they do not lie
+    below one folder that is theirs, or cannot be read again."""
+    if not found or not are_lasting(found):
         return None
     parents = {Path(file.path).absolute().parent for file in found}
     common = Path(os.path.commonpath(parents))

@@ -146,7 +146,7 @@ ALLOWED = {
         "reconstruct.engine", "reconstruct.safe_sql", "reconstruct.run", "reconstruct.intake",
         "reconstruct.export", "reconstruct.store",
     ],
-    "numpy": ["reconstruct.intake.ours"],
+    "numpy": ["reconstruct.intake.ours", "reconstruct.export.otlp.checkpoint"],
 }  # fmt: skip
 """Library -> the rooms that may import it; any other may be imported anywhere it is needed."""
 

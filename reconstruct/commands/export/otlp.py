@@ -1,197 +1,372 @@
-"""`reconstruct export otlp`: spans to an OTLP receiver."""
+"""`reconstruct export otlp`: spans, log records and metrics to an OTLP receiver."""
 
 import os
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, Literal, cast
-from urllib.parse import unquote
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from reconstruct.commands.ids import trace_id_of, unknown
 from reconstruct.commands.logs import Logs, on_logs
-from reconstruct.console import Row
+from reconstruct.commands.selection import Selection, selection_options
 from reconstruct.errors import DestinationError
 from reconstruct.render.text import count, plural
 
 if TYPE_CHECKING:
+    from reconstruct.commands.selection import Chosen
     from reconstruct.engine import Engine
+    from reconstruct.export.otlp.checkpoint import Checkpoint
+    from reconstruct.export.otlp.records import Records
     from reconstruct.export.otlp.sending import Account
+    from reconstruct.export.otlp.settings import Options, Protocol, Target
 
 __all__ = ["command"]
 
+_SIGNALS: Final = ("traces", "logs", "metrics")
 _NAMED: Final = 10
-"""So many spans that did not arrive are named."""
-_ROWS_AT_A_TIME: Final = 2_000
-_CHOSEN: Final = """
-    FROM spans AS span
-    WHERE ($trace_id::VARCHAR IS NULL OR span.trace_id = $trace_id)
-        AND (
-            $rollout_id::VARCHAR IS NULL
-            OR span.rowid IN (SELECT node FROM _rollout_spans WHERE rollout_id = $rollout_id)
+"""So many records that did not arrive are named."""
+_CONDITIONS: Final = {
+    "since": "{record}.time_unix_nano >= $since",
+    "until": "{record}.time_unix_nano < $until",
+    "run_id": "{record}.run_id = $run_id",
+    "service": "{record}.service_name IN (SELECT unnest($service))",
+    "trace_id": "{record}.trace_id = $trace_id",
+    "rollout_id": """(
+        {record}.rollout_id = $rollout_id
+        OR {record}.trace_id IN (
+            SELECT trace_id FROM _rollout_traces WHERE rollout_id = $rollout_id
         )
-"""
-_COLUMNS: Final = (
-    "trace_id",
-    "span_id",
-    "parent_span_id",
-    "trace_state",
-    "flags",
-    "name",
-    "kind",
-    "start_time_unix_nano",
-    "end_time_unix_nano",
-    "attributes",
-    "events",
-    "links",
-    "status_code",
-    "status_message",
-    "dropped_attributes_count",
-    "dropped_events_count",
-    "dropped_links_count",
-    "resource",
-    "scope_name",
-    "scope_version",
-)
-_PROTOCOL_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+    )""",
+}
 
 
-@click.command("otlp", short_help="Send spans to an OTLP receiver.")
+def _signals(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
+    del context
+    asked = [name.strip() for name in value.split(",") if name.strip()]
+    if unknown := [name for name in asked if name not in _SIGNALS]:
+        raise click.BadParameter(f"no signal '{unknown[0]}'; there are {', '.join(_SIGNALS)}")
+    if not asked:
+        raise click.BadParameter(f"name some of {', '.join(_SIGNALS)}", param=parameter)
+    return tuple(name for name in _SIGNALS if name in asked)
+
+
+@click.command("otlp", short_help="Send spans, logs and metrics to an OTLP receiver.")
 @on_logs
 @click.option(
     "--endpoint",
     metavar="URL",
-    help="http/protobuf: /v1/traces is added to a URL without a path. grpc: http:// is plain, "
-    "https:// TLS; host:port is TLS unless --insecure.",
+    help="HTTP: a base, to which /v1/traces and so on are added. grpc: http:// is plain, https:// "
+    "TLS; host:port is TLS unless --insecure.",
 )
 @click.option(
     "--protocol",
-    type=click.Choice(["grpc", "http/protobuf"]),
+    type=click.Choice(["grpc", "http/protobuf", "http/json"]),
     help="Else OTEL_EXPORTER_OTLP_PROTOCOL, else http/protobuf.",
 )
 @click.option(
     "--headers", metavar="KEY=VALUE,…", help="Sent along, for example an API key; %20 is a space."
 )
 @click.option("--insecure", is_flag=True, help="grpc to host:port without TLS.")
-@click.option("--trace", "trace_id", metavar="ID", help="Only the trace that starts with ID.")
-@click.option("--rollout", "rollout_id", metavar="ID", help="Only this rollout.")
+@click.option("--certificate", metavar="FILE", help="PEM file of the CA to trust.")
+@click.option("--client-certificate", metavar="FILE", help="PEM file of our own certificate.")
+@click.option("--client-key", metavar="FILE", help="PEM file of its key.")
+@click.option(
+    "--signals",
+    default="traces,logs,metrics",
+    show_default=True,
+    callback=_signals,
+    metavar="LIST",
+    help="What to send, with commas between. A trace or rollout that is chosen has no metrics.",
+)
+@selection_options
+@click.option(
+    "--unfinished",
+    type=click.Choice(["hold", "mark"]),
+    default="hold",
+    show_default=True,
+    help="Hold unfinished spans back, or send them as if they ended with the last sign of life, "
+    "with the attribute gymlog.unfinished; should they end, they go again.",
+)
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
-    help="Seconds for a request, retries included; the export ends when one gets no answer.  "
-    "[default: 10]",
+    help="Seconds for a batch, further tries included; the export ends when one gets no answer. "
+    "The variables have milliseconds.  [default: 10]",
 )
 @click.option(
     "--compression", type=click.Choice(["none", "gzip", "deflate"]), help="Pack what is sent."
 )
+@click.option(
+    "--max-bytes",
+    type=click.IntRange(min=1_000),
+    default=1_000_000,
+    show_default=True,
+    help="Bytes of a batch before packing.",
+)
+@click.option(
+    "--checkpoint",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Remember there what arrived, a file for each signal. When left out, in .reconstruct "
+    "beside the logs, for each destination.",
+)
+@click.option("--again", is_flag=True, help="Send also what arrived before.")
 def command(
     logs: Logs,
+    selection: Selection,
     endpoint: str | None,
-    protocol: str | None,
+    protocol: "Protocol | None",
     headers: str | None,
     insecure: bool,  # noqa: FBT001  # click passes by keyword
-    trace_id: str | None,
-    rollout_id: str | None,
+    certificate: str | None,
+    client_certificate: str | None,
+    client_key: str | None,
+    signals: tuple[str, ...],
+    unfinished: str,
     timeout: float | None,
     compression: str | None,
+    max_bytes: int,
+    checkpoint: Path | None,
+    again: bool,  # noqa: FBT001  # click passes by keyword
 ) -> None:
-    """Send finished spans to an OTLP receiver (a collector, Jaeger, Tempo …), every field exact.
-    Unfinished spans are held back. What is not given is taken from the OTEL_EXPORTER_OTLP_*
-    variables.
+    """Send finished spans, log records and metrics to an OTLP receiver (a collector, Jaeger,
+    Tempo …), every field exact, each record once. What has arrived is remembered, so that the next
+    run sends only what is new; after a kill at most one batch goes twice. What is not given is
+    taken from the OTEL_EXPORTER_OTLP_* variables.
 
     \b
     Example: one rollout to a collector on this machine
       reconstruct export otlp logs/ --rollout 1-0 --endpoint http://localhost:4318
     """
-    from reconstruct.export.otlp.sending import connect, export
+    from reconstruct.export.otlp.settings import Options, header_pairs
 
     if insecure and endpoint and endpoint.startswith("https://"):
         raise click.UsageError(f"--insecure and {endpoint} contradict each other; use http://")
-    receiver = connect(
-        _protocol(protocol),
+    options = Options(
         endpoint=endpoint,
-        headers=_headers(headers),
+        protocol=protocol,
+        headers=None if headers is None else header_pairs(headers, "--headers"),
         insecure=insecure or None,
         timeout=timeout,
         compression=compression,
+        certificate=certificate,
+        client_certificate=client_certificate,
+        client_key=client_key,
     )
-    try:
-        with logs.read() as engine:
-            ids = _ids(engine, trace_id, rollout_id)
-            unfinished = engine.rows(
-                f"SELECT count(*) AS spans {_CHOSEN} AND span.state <> 'finished'", ids
+    export = _Export(logs, options, max_bytes=max_bytes, again=again)
+    export.run(signals, selection, has_unfinished=unfinished == "mark", checkpoint=checkpoint)
+
+
+class _Export:
+    """One run of the command."""
+
+    def __init__(self, logs: Logs, options: "Options", *, max_bytes: int, again: bool) -> None:
+        self._logs = logs
+        self._options = options
+        self._max_bytes = max_bytes
+        self._again = again
+        self._done: list[tuple[Target, Records, Account, int]] = []
+
+    def run(
+        self,
+        signals: tuple[str, ...],
+        selection: Selection,
+        *,
+        has_unfinished: bool,
+        checkpoint: Path | None,
+    ) -> None:
+        """Send the signals one after the other; raise `DestinationError` unless all arrived."""
+        from reconstruct.export.otlp.settings import SIGNALS, Target
+
+        targets = [
+            Target.of(signal, self._options, os.environ) for signal in SIGNALS if signal in signals
+        ]
+        folder = self._folder(checkpoint)
+        with self._logs.read() as engine:
+            chosen = selection.of(engine)
+            held_back = 0 if has_unfinished else _unfinished(engine, chosen)
+            try:
+                for target in targets:
+                    records = _records(target, chosen, has_unfinished=has_unfinished)
+                    if records is not None:
+                        self._send(engine, target, records, _path(target, checkpoint, folder))
+            except KeyboardInterrupt:
+                self._report(held_back)
+                self._logs.console.say("interrupted; run it again to send the rest")
+                raise
+        self._report(held_back)
+        self._complain()
+
+    def _folder(self, checkpoint: Path | None) -> Path | None:
+        from reconstruct.intake import files
+        from reconstruct.store import location
+
+        if checkpoint is not None or self._logs.store is False:
+            return None
+        if isinstance(self._logs.store, Path):
+            return self._logs.store
+        folder = location.home(files.search(self._logs.paths or (".",)).files)
+        if folder is None:
+            self._logs.console.say(
+                "no checkpoint: these logs have no folder of their own; --checkpoint FILE "
+                "remembers what arrived"
             )
-            account = export(receiver, _finished(engine, ids))
-    finally:
-        receiver.close()
-    _report(logs, receiver.destination, account, held_back=unfinished[0]["spans"])
+        return folder
+
+    def _send(
+        self, engine: "Engine", target: "Target", records: "Records", path: Path | None
+    ) -> None:
+        from reconstruct.export.otlp.checkpoint import Checkpoint
+        from reconstruct.export.otlp.sending import Account, packed, send_all
+        from reconstruct.export.otlp.transport import connect, form_of
+
+        account = Account()
+        gone = next((done for done in self._done if _is_as_gone(done, target)), None)
+        total = records.count(engine)
+        self._done.append((target, records, account, total))
+        if gone is not None:
+            account.stopped = gone[2].stopped if total else ""
+            return
+        with ExitStack() as stack:
+            memory = self._checkpoint(Checkpoint, path, target, stack) if total else None
+            transport = connect(target)
+            stack.callback(transport.close)
+            progress = stack.enter_context(self._logs.console.counting(target.signal, total))
+            form = form_of(target)
+            items = records.items(
+                engine,
+                form,
+                lambda keys: (
+                    [True] * len(keys) if memory is None or self._again else memory.news(keys)
+                ),
+            )
+            send_all(
+                packed(items, form, limit=self._max_bytes),
+                transport,
+                form,
+                records,
+                timeout=target.timeout,
+                memory=memory,
+                progress=progress,
+                account=account,
+            )
+
+    def _checkpoint(
+        self,
+        kind: "type[Checkpoint]",
+        path: Path | None,
+        target: "Target",
+        stack: ExitStack,
+    ) -> "Checkpoint | None":
+        if path is None:
+            return None
+        from reconstruct.store import location
+
+        try:
+            if path.parent.name == "sent":
+                location.prepare(path.parent.parent)
+        except OSError as error:
+            self._logs.console.say(f"no checkpoint in {path.parent}: {error.strerror}")
+            return None
+        return stack.enter_context(kind(path, target))
+
+    def _report(self, held_back: int) -> None:
+        say = self._logs.console.say
+        for target, records, account, _ in self._done:
+            for remark in account.remarks:
+                say(f"{target.words} says: {remark}")
+            unsent = records.unsent + account.unsent
+            for one in unsent[:_NAMED]:
+                say(f"not sent: {one.what}: {one.words}")
+            if len(unsent) > _NAMED:
+                say(f"… {count(len(unsent) - _NAMED)} more refused one by one")
+        if self._logs.as_json:
+            self._logs.console.json(
+                {"signals": [_facts(*done) for done in self._done], "held_back": held_back}
+            )
+        sent = [
+            plural(account.sent, _noun(target))
+            for target, _, account, _ in self._done
+            if account.sent or target.signal == "traces"
+        ]
+        batches = sum(account.requests for _, _, account, _ in self._done)
+        where = self._done[0][0].words if self._done else "nowhere"
+        before = sum(records.known for _, records, _, _ in self._done)
+        say(
+            f"exported {', '.join(sent) or 'nothing'} in {plural(batches, 'batch', 'batches')} to "
+            f"{where}; held back {count(held_back)} unfinished"
+            + (f"; {count(before)} had arrived before" if before else "")
+        )
+
+    def _complain(self) -> None:
+        complaints = []
+        for target, records, account, total in self._done:
+            if missing := total - records.known - account.sent:
+                why = f": {account.stopped}" if account.stopped else ""
+                complaints.append(
+                    f"{count(missing)} of {plural(total, _noun(target))} did not arrive at "
+                    f"{target.words}{why}"
+                )
+        for words in complaints[:-1]:
+            self._logs.console.say(words)
+        if complaints:
+            raise DestinationError(complaints[-1])
 
 
-def _protocol(asked: str | None) -> Literal["grpc", "http/protobuf"]:
-    asked = asked or next(filter(None, map(os.environ.get, _PROTOCOL_VARIABLES)), "http/protobuf")
-    if asked not in {"grpc", "http/protobuf"}:
-        raise click.UsageError(f"protocol '{asked}' is not spoken here; use grpc or http/protobuf")
-    return cast('Literal["grpc", "http/protobuf"]', asked)
+def _is_as_gone(done: Any, target: "Target") -> bool:  # Any: what was done before, see _Export
+    """Say whether a signal before went to the same receiver, which gave no answer."""
+    from urllib.parse import urlsplit
+
+    before, _, account, _ = done
+    same = urlsplit(before.url).netloc == urlsplit(target.url).netloc
+    return bool(account.is_unreachable and before.protocol == target.protocol and same)
 
 
-def _headers(text: str | None) -> dict[str, str] | None:
-    if text is None:
+def _noun(target: "Target") -> str:
+    from reconstruct.export.otlp.signals import KINDS
+
+    return KINDS[target.signal].noun
+
+
+def _path(target: "Target", checkpoint: Path | None, folder: Path | None) -> Path | None:
+    from reconstruct.export.otlp.checkpoint import checkpoint_path
+
+    if checkpoint is not None:
+        return checkpoint.with_name(f"{checkpoint.name}.{target.signal}")
+    return None if folder is None else checkpoint_path(folder, target)
+
+
+def _unfinished(engine: "Engine", chosen: "Chosen") -> int:
+    sql = "SELECT count(*) AS spans FROM spans AS span WHERE span.state <> 'finished' AND {}"
+    return int(engine.rows(sql.format(chosen.spans), chosen.parameters)[0]["spans"])
+
+
+def _records(target: "Target", chosen: "Chosen", *, has_unfinished: bool) -> "Records | None":
+    """Choose a signal's records; None where what was chosen has none."""
+    from reconstruct.export.otlp.records import Records
+
+    if target.signal == "traces":
+        condition = (
+            chosen.spans if has_unfinished else f"span.state = 'finished' AND {chosen.spans}"
+        )
+        return Records("traces", condition, chosen.parameters)
+    is_of_trace = {"trace_id", "rollout_id"} & set(chosen.parameters)
+    if target.signal == "metrics" and is_of_trace:
         return None
-    pairs = [pair.partition("=") for pair in text.split(",") if pair.strip()]
-    if not all(key.strip() and equals for key, equals, _ in pairs):
-        raise click.UsageError("--headers: write KEY=VALUE, several with commas between them")
-    return {key.strip().lower(): unquote(value.strip()) for key, _, value in pairs}
+    record = "log" if target.signal == "logs" else "point"
+    conditions = [_CONDITIONS[name].format(record=record) for name in chosen.parameters]
+    return Records(target.signal, " AND ".join(conditions) or "TRUE", chosen.parameters)
 
 
-def _ids(engine: "Engine", trace_id: str | None, rollout_id: str | None) -> Row:
-    """Check the ids that were asked for, and complete the trace's."""
-    if rollout_id is not None and not engine.rows(
-        "SELECT 1 FROM rollouts WHERE rollout_id = $id LIMIT 1", {"id": rollout_id}
-    ):
-        raise unknown(engine, rollout_id)
-    if trace_id is not None:
-        trace_id = trace_id_of(engine, trace_id)
-    return {"trace_id": trace_id, "rollout_id": rollout_id}
-
-
-def _finished(engine: "Engine", ids: Row) -> Iterator[Row]:
-    spans = engine.arrow(
-        f"""
-        SELECT {", ".join(f"span.{column}" for column in _COLUMNS)} {_CHOSEN}
-            AND span.state = 'finished'
-        ORDER BY span.trace_id, span.start_time_unix_nano, span.span_id, span.occurrence
-        """,
-        ids,
-    )
-    for batch in spans.to_batches(max_chunksize=_ROWS_AT_A_TIME):
-        yield from batch.to_pylist()
-
-
-def _report(logs: Logs, destination: str, account: "Account", *, held_back: int) -> None:
-    """Say what became of the spans; raise `DestinationError` unless all of them arrived."""
-    say = logs.console.say
-    for remark in account.remarks:
-        say(f"{destination} says: {remark}")
-    for unsent in account.unsent[:_NAMED]:
-        say(f"not sent: span {unsent.span_id} of trace {unsent.trace_id}: {unsent.words}")
-    if len(account.unsent) > _NAMED:
-        say(f"… {count(len(account.unsent) - _NAMED)} more refused one by one")
-    if logs.as_json:
-        logs.console.json(
-            {
-                "destination": destination,
-                "sent": account.sent,
-                "not_sent": account.not_sent,
-                "requests": account.requests,
-                "held_back": held_back,
-            }
-        )
-    say(
-        f"exported {plural(account.sent, 'span')} in {plural(account.requests, 'batch', 'batches')}"
-        f" to {destination}; held back {count(held_back)} unfinished"
-    )
-    if account.not_sent:
-        why = f": {account.stopped}" if account.stopped else ""
-        raise DestinationError(
-            f"{count(account.not_sent)} of {plural(account.total, 'span')} did not arrive at "
-            f"{destination}{why}"
-        )
+def _facts(
+    target: "Target", records: "Records", account: "Account", total: int
+) -> dict[str, object]:
+    return {
+        "signal": target.signal,
+        "destination": target.words,
+        "sent": account.sent,
+        "sent_before": records.known,
+        "not_sent": total - records.known - account.sent,
+        "requests": account.requests,
+        "stopped": account.stopped or None,
+    }

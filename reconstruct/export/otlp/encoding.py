@@ -5,9 +5,11 @@ neither the W3C bits of `flags` nor lists of mixed types. Source: opentelemetry-
 """
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+import orjson
 from opentelemetry.proto.common.v1.common_pb2 import (
     AnyValue,
     ArrayValue,
@@ -20,7 +22,16 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from gymlog.record import SPAN_KINDS, STATUS_CODES
 
-__all__ = ["Unsendable", "resource_message", "scope_message", "span_message"]
+__all__ = [
+    "Unsendable",
+    "any_value",
+    "attribute_pairs",
+    "identity",
+    "parsed",
+    "resource_message",
+    "scope_message",
+    "span_message",
+]
 
 Row = Mapping[str, Any]  # Any: a column's value is whatever the relation holds
 Json = Any  # Any: whatever JSON can hold
@@ -30,6 +41,7 @@ _STATUS_CODES: Final = {
     code: Status.StatusCode.Value(f"STATUS_CODE_{code}") for code in STATUS_CODES
 }
 _INT64: Final = range(-(2**63), 2**63)
+_LONG_NUMBER: Final = re.compile(r"\d{19}")
 
 
 class Unsendable(ValueError):  # noqa: N818  # says what the span is, not what went wrong
@@ -40,18 +52,18 @@ def span_message(row: Row) -> Span:
     """Build OTLP's span of a finished row; raise `Unsendable` where OTLP cannot say it."""
     try:
         return Span(
-            trace_id=_id(row["trace_id"], 16),
-            span_id=_id(row["span_id"], 8),
-            parent_span_id=_id(row["parent_span_id"], 8) if row["parent_span_id"] else b"",
+            trace_id=identity(row["trace_id"], 16),
+            span_id=identity(row["span_id"], 8),
+            parent_span_id=identity(row["parent_span_id"], 8) if row["parent_span_id"] else b"",
             trace_state=row["trace_state"],
             flags=row["flags"],
             name=row["name"],
             kind=_KINDS.get(row["kind"], Span.SPAN_KIND_UNSPECIFIED),
             start_time_unix_nano=row["start_time_unix_nano"],
             end_time_unix_nano=row["end_time_unix_nano"],
-            attributes=_attributes(_parsed(row["attributes"])),
-            events=[_event(event) for event in _parsed(row["events"]) or ()],
-            links=[_link(link) for link in _parsed(row["links"]) or ()],
+            attributes=attribute_pairs(parsed(row["attributes"])),
+            events=[_event(event) for event in parsed(row["events"]) or ()],
+            links=[_link(link) for link in parsed(row["links"]) or ()],
             status=Status(
                 code=_STATUS_CODES.get(row["status_code"], Status.STATUS_CODE_UNSET),
                 message=row["status_message"],
@@ -66,7 +78,7 @@ def span_message(row: Row) -> Span:
 
 def resource_message(resource: str | None) -> Resource:
     """Build OTLP's resource of a row's `resource`: JSON text of an object with `attributes`."""
-    return Resource(attributes=_attributes((_parsed(resource) or {}).get("attributes")))
+    return Resource(attributes=attribute_pairs((parsed(resource) or {}).get("attributes")))
 
 
 def scope_message(name: str | None, version: str | None) -> InstrumentationScope:
@@ -78,38 +90,52 @@ def _event(event: Mapping[str, Json]) -> Span.Event:
     return Span.Event(
         time_unix_nano=event.get("time_unix_nano", 0),
         name=event.get("name", ""),
-        attributes=_attributes(event.get("attributes")),
+        attributes=attribute_pairs(event.get("attributes")),
         dropped_attributes_count=event.get("dropped_attributes_count", 0),
     )
 
 
 def _link(link: Mapping[str, Json]) -> Span.Link:
     return Span.Link(
-        trace_id=_id(link["trace_id"], 16),
-        span_id=_id(link["span_id"], 8),
+        trace_id=identity(link["trace_id"], 16),
+        span_id=identity(link["span_id"], 8),
         trace_state=link.get("trace_state", ""),
-        attributes=_attributes(link.get("attributes")),
+        attributes=attribute_pairs(link.get("attributes")),
         flags=link.get("flags", 0),
         dropped_attributes_count=link.get("dropped_attributes_count", 0),
     )
 
 
-def _id(digits: str, length: int) -> bytes:
+def identity(digits: str, length: int) -> bytes:
+    """Turn hex digits into an id of `length` bytes; raises `ValueError` where they are none."""
     identity = bytes.fromhex(digits)
     if len(identity) != length or not any(identity):
         raise ValueError(f"{digits!r} is not {length * 2} hex digits, some of them not 0")
     return identity
 
 
-def _parsed(text: str | None) -> Json:
-    return json.loads(text) if text else None
+def parsed(text: str | None) -> Json:
+    """Read a column of JSON text; every digit of an integer counts."""
+    if not text:
+        return None
+    if _LONG_NUMBER.search(text):  # orjson would round what is beyond 64 bits
+        return json.loads(text)
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:  # NaN, and halves of surrogates
+        return json.loads(text)
 
 
-def _attributes(attributes: Mapping[str, Json] | None) -> list[KeyValue]:
-    return [KeyValue(key=key, value=_value(value)) for key, value in (attributes or {}).items()]
+def attribute_pairs(attributes: Mapping[str, Json] | None) -> list[KeyValue]:
+    """Build OTLP's list of attributes."""
+    return [
+        KeyValue(key=_whole(key), value=any_value(value))
+        for key, value in (attributes or {}).items()
+    ]
 
 
-def _value(value: Json) -> AnyValue:
+def any_value(value: Json) -> AnyValue:
+    """Build OTLP's value of what JSON holds; an integer beyond int64 becomes text."""
     # bool before int: True is an int in Python. JSON 1.0 is a float and stays a double.
     if isinstance(value, bool):
         return AnyValue(bool_value=value)
@@ -120,9 +146,16 @@ def _value(value: Json) -> AnyValue:
     if isinstance(value, float):
         return AnyValue(double_value=value)
     if isinstance(value, str):
-        return AnyValue(string_value=value)
+        return AnyValue(string_value=_whole(value))
     if isinstance(value, list):
-        return AnyValue(array_value=ArrayValue(values=map(_value, value)))
+        return AnyValue(array_value=ArrayValue(values=map(any_value, value)))
     if isinstance(value, dict):
-        return AnyValue(kvlist_value=KeyValueList(values=_attributes(value)))
+        return AnyValue(kvlist_value=KeyValueList(values=attribute_pairs(value)))
     return AnyValue()
+
+
+def _whole(text: str) -> str:
+    """Replace halves of surrogates, which UTF-8 has no form for."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")

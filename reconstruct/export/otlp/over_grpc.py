@@ -1,135 +1,124 @@
-"""An OTLP receiver over gRPC."""
+"""OTLP over gRPC: one channel, requests that are bytes already."""
 
-from collections.abc import Mapping
-from typing import Any, Final, cast
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
 
 import grpc  # type: ignore[import-untyped]  # ships no types
-from opentelemetry.exporter.otlp.proto.grpc import trace_exporter
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
-    ExportTraceServiceRequest,
-    ExportTraceServiceResponse,
-)
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # no types
+from google.rpc.error_details_pb2 import RetryInfo  # type: ignore[import-untyped]  # no types
+from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # ships no types
 
-from reconstruct.export.otlp.receiver import Answer, Ready, let_requests_through, taken
+from reconstruct.export.otlp.settings import Target
+from reconstruct.export.otlp.signals import KINDS
+from reconstruct.export.otlp.transport import Answer, shortened
 
-__all__ = ["GrpcReceiver"]
+__all__ = ["GrpcTransport"]
 
-let_requests_through(trace_exporter)
-
-_CONTENT_REFUSALS: Final = frozenset(
+_CODE: Final = grpc.StatusCode
+_RETRYABLE: Final = frozenset(
     {
-        grpc.StatusCode.INVALID_ARGUMENT,
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
-        grpc.StatusCode.OUT_OF_RANGE,
+        _CODE.CANCELLED,
+        _CODE.DEADLINE_EXCEEDED,
+        _CODE.ABORTED,
+        _CODE.OUT_OF_RANGE,
+        _CODE.UNAVAILABLE,
+        _CODE.DATA_LOSS,
     }
 )
-"""Answers about what was sent rather than about who sends or where to."""
-_WORTH_A_RETRY: Final = frozenset(
-    {
-        grpc.StatusCode.CANCELLED,
-        grpc.StatusCode.DEADLINE_EXCEEDED,
-        grpc.StatusCode.ABORTED,
-        grpc.StatusCode.UNAVAILABLE,
-        grpc.StatusCode.DATA_LOSS,
-    }
+"""As OTLP has it; RESOURCE_EXHAUSTED only where the answer says when to come again."""
+_ABOUT_CONTENT: Final = frozenset({_CODE.INVALID_ARGUMENT, _CODE.RESOURCE_EXHAUSTED})
+_DETAILS: Final = "grpc-status-details-bin"
+_OPTIONS: Final = (
+    ("grpc.enable_retries", 0),
+    ("grpc.primary_user_agent", "reconstruct"),
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.min_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
 )
-"""As OTLP has it, without RESOURCE_EXHAUSTED: here that is a message over the receiver's limit."""
-
-
-class GrpcReceiver:
-    """Sends over one gRPC channel; `destination` names host, port and whether there is TLS."""
-
-    def __init__(
-        self,
-        *,
-        endpoint: str | None,
-        headers: Mapping[str, str] | None,
-        insecure: bool | None,
-        timeout: float | None,
-        compression: str | None,
-    ) -> None:
-        self._exporter = _ListeningExporter(
-            endpoint=endpoint,
-            headers=dict(headers) if headers else None,
-            insecure=insecure,
-            timeout=timeout,
-            compression=_COMPRESSIONS[compression] if compression else None,
-            retryable_error_codes=_WORTH_A_RETRY,
-        )
-        # The exporter knows best what the variables come to, but has no public word for it.
-        transport = "gRPC" if self._exporter._insecure else "gRPC with TLS"
-        self.destination = f"{self._exporter._endpoint} ({transport})"
-
-    def send(self, request: ExportTraceServiceRequest, spans: int) -> Answer:
-        """Send one request; see `Receiver`."""
-        self._exporter.export(cast("Any", Ready(request, spans)))  # Any: see let_requests_through
-        last = self._exporter.take_last()
-        if isinstance(last, ExportTraceServiceResponse):
-            return taken(last)
-        if last is None:
-            return Answer("failed", "no answer in time; --timeout SECONDS waits longer")
-        details = " ".join((last.details() or "").split())
-        words = f"{last.code().name}: {details}" if details else str(last.code().name)
-        if last.code() in _CONTENT_REFUSALS:
-            return Answer("refused", words)
-        return Answer("failed", words + _hint(last.code(), details))
-
-    def close(self) -> None:
-        """Close the channel."""
-        self._exporter.shutdown()
-
-
-def _hint(code: grpc.StatusCode, details: str) -> str:
-    if code is grpc.StatusCode.DEADLINE_EXCEEDED:
-        return "; --timeout SECONDS waits longer"
-    if code is grpc.StatusCode.UNIMPLEMENTED or "http" in details.lower():
-        return "; is this an HTTP port? --protocol http/protobuf, or port 4317"
-    if "handshake" in details.lower():
-        return "; for a receiver without TLS give http://host:port, or --insecure"
-    return ""
-
-
 _COMPRESSIONS: Final = {
     "none": grpc.Compression.NoCompression,
     "gzip": grpc.Compression.Gzip,
     "deflate": grpc.Compression.Deflate,
 }
 
-
-class _ListeningExporter(trace_exporter.OTLPSpanExporter):
-    """Remembers how the last call ended."""
-
-    _last: Any = None  # Any: a response or grpc's untyped RpcError
-
-    def _initialize_channel_and_stub(self) -> None:
-        # Also called by the exporter when it reconnects, so this is where to listen in.
-        super()._initialize_channel_and_stub()  # type: ignore[no-untyped-call]  # OpenTelemetry's
-        self._client = cast("Any", _ListeningStub(self._client, self._heard))  # Any: a stub
-
-    def _heard(self, result: Any) -> None:  # Any: as _last
-        self._last = result
-
-    def take_last(self) -> Any:  # Any: as _last
-        """Hand out the last result, once; None where there was none since."""
-        last, self._last = self._last, None
-        return last
+_FOR_EVER: Final = 1e8
+"""Seconds that a clock can count to; more is for ever."""
 
 
-class _ListeningStub:
-    """Tells how each call ended, then lets it end so."""
+class GrpcTransport:
+    """Sends to one method of one receiver; see `Transport`. Raises `OSError` for files."""
 
-    def __init__(self, stub: Any, heard: Any) -> None:  # Any: OpenTelemetry's generated stub
-        self._stub = stub
-        self._heard = heard
+    def __init__(self, target: Target) -> None:
+        options = {"options": _OPTIONS, "compression": _COMPRESSIONS[target.compression]}
+        if target.is_plain:
+            self._channel = grpc.insecure_channel(target.url, **options)
+        else:
+            credentials = grpc.ssl_channel_credentials(
+                _content(target.certificate),
+                _content(target.client_key),
+                _content(target.client_certificate),
+            )
+            self._channel = grpc.secure_channel(target.url, credentials, **options)
+        self._kind = KINDS[target.signal]
+        self._headers = tuple(target.headers.items())
+        self._export = self._channel.unary_unary(
+            self._kind.service, response_deserializer=self._kind.response.FromString
+        )
 
-    def Export(  # noqa: N802  # the service's own name for it
-        self,
-        **arguments: Any,  # Any: the stub's arguments
-    ) -> ExportTraceServiceResponse:
+    def send(self, request: bytes, seconds: float) -> Answer:
+        """See `Transport`."""
+        timeout = None if seconds > _FOR_EVER else seconds
         try:
-            response: ExportTraceServiceResponse = self._stub.Export(**arguments)
+            response = self._export(request, timeout=timeout, metadata=self._headers)
         except grpc.RpcError as error:
-            self._heard(error)
-            raise
-        self._heard(response)
-        return response
+            return _answer(error)
+        except ValueError as error:  # a header that is none
+            return Answer("failed", f"gRPC takes no such header: {error}")
+        partial = response.partial_success
+        rejected = getattr(partial, self._kind.rejected)
+        return Answer("taken", shortened(partial.error_message), rejected)
+
+    def close(self) -> None:
+        """See `Transport`."""
+        self._channel.close()
+
+
+def _content(path: str | None) -> bytes | None:
+    return Path(path).read_bytes() if path else None
+
+
+def _answer(error: Any) -> Answer:  # Any: grpc.RpcError, untyped
+    code, details = error.code(), shortened(error.details() or "")
+    words = f"{code.name}: {details}" if details else str(code.name)
+    wait = _wait_seconds(error)
+    if code in _RETRYABLE or (code is _CODE.RESOURCE_EXHAUSTED and wait is not None):
+        return Answer("busy", words + _hint(code, details), wait_seconds=wait)
+    if code in _ABOUT_CONTENT:
+        return Answer("refused", words)
+    if code is _CODE.UNIMPLEMENTED:
+        return Answer("unsupported", words + _hint(code, details))
+    return Answer("failed", words + _hint(code, details))
+
+
+def _wait_seconds(error: Any) -> float | None:  # Any: grpc.RpcError, untyped
+    for key, value in error.trailing_metadata() or ():
+        if key == _DETAILS:
+            with suppress(DecodeError):
+                for detail in Status.FromString(value).details:
+                    info = RetryInfo()
+                    if detail.Is(RetryInfo.DESCRIPTOR) and detail.Unpack(info):
+                        delay = info.retry_delay
+                        return float(max(delay.seconds + delay.nanos / 1e9, 0.0))
+    return None
+
+
+def _hint(code: Any, details: str) -> str:  # Any: grpc.StatusCode, untyped
+    text = details.lower()
+    if code is _CODE.UNIMPLEMENTED or "http" in text or "settings frame" in text:
+        return "; is this an HTTP port? --protocol http/protobuf, or port 4317"
+    if "handshake" in text or "ssl" in text or "tls" in text:
+        return "; for a receiver without TLS give http://host:port, or --insecure"
+    if "socket closed" in text or "reset" in text:
+        return "; does it want TLS (https://)? is it an HTTP port (--protocol http/protobuf)?"
+    return ""

@@ -1,149 +1,179 @@
-"""An OTLP receiver over http/protobuf."""
+"""OTLP over HTTP, as protobuf or JSON, on one connection that is kept."""
 
-from collections.abc import Iterator, Mapping
+import gzip
+import zlib
+from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from http.client import BadStatusLine
-from typing import Any, Final, cast
-from urllib.parse import urlsplit
+from pathlib import Path
+from typing import Any, Final
 
+import orjson
 import requests
+import urllib3
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # ships no types
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # ships no types
-from opentelemetry.exporter.otlp.proto.http import Compression, trace_exporter
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
-    ExportTraceServiceRequest,
-    ExportTraceServiceResponse,
-)
 
-from reconstruct.export.otlp.receiver import Answer, Ready, let_requests_through, taken
+from reconstruct.export.otlp.settings import Target
+from reconstruct.export.otlp.signals import KINDS
+from reconstruct.export.otlp.transport import Answer, form_of, shortened
 
-__all__ = ["HttpReceiver", "traces_url"]
+__all__ = ["HttpTransport"]
 
-let_requests_through(trace_exporter)
-
-_TRACES_PATH: Final = "/v1/traces"
-_CONTENT_REFUSALS: Final = frozenset({400, 413, 422})
+_RETRYABLE: Final = frozenset({429, 502, 503, 504})
+_ABOUT_CONTENT: Final = frozenset({400, 413, 422})
 """Answers about what was sent rather than about who sends or where to."""
+_NO_SUCH_SIGNAL: Final = frozenset({404, 405, 501})
 _NOT_HTTP: Final = (BadStatusLine, ConnectionResetError)
 """How a gRPC port answers HTTP/1.1."""
-_WORDS: Final = 300
-"""Characters of an answer's body that are repeated."""
+_PROTOBUF: Final = "application/x-protobuf"
+_JSON: Final = "application/json"
+_ANSWER_BYTES: Final = 1 << 20
+"""No answer of a receiver is longer."""
+_GZIP_LEVEL: Final = 6
+_FOR_EVER: Final = 1e8
 
 
-class HttpReceiver:
-    """Sends over one HTTP connection; `destination` is the URL that is posted to."""
+class HttpTransport:
+    """Posts to one URL; see `Transport`. Raises `OSError` for files that cannot be read."""
 
-    def __init__(
-        self,
-        *,
-        endpoint: str | None,
-        headers: Mapping[str, str] | None,
-        timeout: float | None,
-        compression: str | None,
-    ) -> None:
-        self._session = _ListeningSession()
-        self._exporter = trace_exporter.OTLPSpanExporter(
-            endpoint=traces_url(endpoint) if endpoint else None,
-            headers=headers,
-            timeout=timeout,
-            compression=Compression(compression) if compression else None,
-            session=self._session,
+    def __init__(self, target: Target) -> None:
+        for path in (target.certificate, target.client_certificate, target.client_key):
+            if path:
+                Path(path).read_bytes()
+        self._url = target.url
+        self._kind = KINDS[target.signal]
+        self._compression = target.compression
+        self._session = requests.Session()
+        self._session.auth = _as_it_is
+        self._session.verify = target.certificate or True
+        if target.client_certificate:
+            certificate, key = target.client_certificate, target.client_key
+            self._session.cert = (certificate, key) if key else certificate
+        self._session.headers.update(
+            {"content-type": form_of(target).content_type, "user-agent": "reconstruct"}
         )
-        # The exporter knows best what the variables come to, but has no public word for it.
-        self.destination = self._exporter._endpoint
+        if target.compression != "none":
+            self._session.headers["content-encoding"] = target.compression
+        self._session.headers.update(target.headers)
 
-    def send(self, request: ExportTraceServiceRequest, spans: int) -> Answer:
-        """Send one request; see `Receiver`."""
-        self._exporter.export(cast("Any", Ready(request, spans)))  # Any: see let_requests_through
-        last = self._session.take_last()
-        if isinstance(last, requests.Response):
-            return _answer(last)
-        return Answer("failed", self._silence(last))
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._exporter.shutdown()  # type: ignore[no-untyped-call]  # OpenTelemetry's, untyped
-
-    @staticmethod
-    def _silence(error: Exception | None) -> str:
-        if isinstance(error, requests.Timeout) or error is None:
-            return "no answer in time; --timeout SECONDS waits longer"
-        words = _innermost(error)
-        if any(isinstance(cause, _NOT_HTTP) for cause in _causes(error)):
-            return "what listens there hung up on HTTP; is it a gRPC port? --protocol grpc"
-        if isinstance(error, requests.exceptions.SSLError):
-            return f"{words}; for a receiver without TLS give an http:// endpoint"
-        return words
-
-
-class _ListeningSession(requests.Session):
-    """Remembers how the last request ended."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._last: requests.Response | Exception | None = None
-
-    def request(self, *args: Any, **kwargs: Any) -> requests.Response:  # Any: requests' arguments
-        """Do as a session does, but follow no redirect, and keep the result."""
+    def send(self, request: bytes, seconds: float) -> Answer:
+        """See `Transport`."""
+        if self._compression == "gzip":
+            request = gzip.compress(request, _GZIP_LEVEL)
+        elif self._compression == "deflate":
+            request = zlib.compress(request)
+        timeout: Any = urllib3.Timeout(total=seconds if seconds < _FOR_EVER else None)
         try:
             # Followed, a POST becomes a GET and headers with keys in them go elsewhere.
-            self._last = response = super().request(*args, **{**kwargs, "allow_redirects": False})
-        except requests.RequestException as error:
-            self._last = error
-            raise
-        return response
+            with self._session.post(
+                self._url, data=request, timeout=timeout, allow_redirects=False, stream=True
+            ) as response:
+                body = response.raw.read(_ANSWER_BYTES, decode_content=True) or b""
+                return self._answer(response, body)
+        except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+            return _silence(error)
+        except ValueError as error:  # a header that is none
+            return Answer("failed", f"HTTP takes no such request: {error}")
 
-    def take_last(self) -> requests.Response | Exception | None:
-        """Hand out the last result, once; None where there was none since."""
-        last, self._last = self._last, None
-        return last
+    def close(self) -> None:
+        """See `Transport`."""
+        self._session.close()
+
+    def _answer(self, response: requests.Response, body: bytes) -> Answer:
+        code = response.status_code
+        status = f"{code} {response.reason or ''}".rstrip()
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if 200 <= code < 300:
+            if kind == "text/html":
+                return Answer("failed", f"answered {status} with a web page: no OTLP receiver")
+            return self._taken(kind, body)
+        words = f"answered {status}"
+        if said := _said(kind, body):
+            words += f": {said}"
+        if code in _RETRYABLE:
+            return Answer("busy", words, wait_seconds=_wait_seconds(response))
+        if code in _ABOUT_CONTENT:
+            return Answer("refused", words)
+        if 300 <= code < 400:
+            where = response.headers.get("location", "nowhere")
+            return Answer("failed", f"{words}; it points to {where}: give that endpoint")
+        if code in _NO_SUCH_SIGNAL:
+            words += f" (tried {self._url}); check the endpoint's path"
+            return Answer("unsupported", words)
+        return Answer("failed", words)
+
+    def _taken(self, kind: str, body: bytes) -> Answer:
+        unread = Answer("taken", "its answer is not OTLP's; whether it kept all is not known")
+        try:
+            if kind == _PROTOBUF:
+                partial = self._kind.response.FromString(body).partial_success
+                words, rejected = partial.error_message, getattr(partial, self._kind.rejected)
+            elif kind == _JSON and body.strip():
+                said = orjson.loads(body).get("partialSuccess") or {}
+                first, *rest = self._kind.rejected.split("_")
+                name = first + "".join(map(str.capitalize, rest))
+                words, rejected = str(said.get("errorMessage", "")), int(said.get(name, 0))
+            else:
+                return Answer("taken")
+        except (DecodeError, ValueError, AttributeError, TypeError):
+            return unread
+        return Answer("taken", shortened(words), rejected)
 
 
-def traces_url(endpoint: str) -> str:
-    """Complete an endpoint: `/v1/traces` is added where there is no path, http where no scheme."""
-    url = endpoint if "://" in endpoint else f"http://{endpoint}"
-    return url.rstrip("/") + _TRACES_PATH if urlsplit(url).path in {"", "/"} else url
+def _as_it_is(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """Keep passwords in ~/.netrc from taking the place of the Authorization header."""
+    return request
 
 
-def _answer(response: requests.Response) -> Answer:
-    status = f"{response.status_code} {response.reason or ''}".rstrip()
-    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if 200 <= response.status_code < 300:
-        if kind == "text/html":
-            return Answer("failed", f"answered {status} with a web page: no OTLP receiver")
-        body = ExportTraceServiceResponse()
-        if kind == "application/x-protobuf":
-            try:
-                body.ParseFromString(response.content)
-            except DecodeError:
-                return Answer("taken", "its answer is not OTLP's; whether it kept all is not known")
-        return taken(body)
-    words = f"answered {status}"
-    if said := _said(response, kind):
-        words += f": {said}"
-    if 300 <= response.status_code < 400:
-        words += f"; it points to {response.headers.get('location', 'nowhere')}: give that endpoint"
-    elif response.status_code == 404:
-        words += f"; receivers usually take traces at {_TRACES_PATH}: check the endpoint's path"
-    return Answer("refused" if response.status_code in _CONTENT_REFUSALS else "failed", words)
-
-
-def _said(response: requests.Response, kind: str) -> str:
+def _said(kind: str, body: bytes) -> str:
     """Take the receiver's own words out of the body: google.rpc.Status or text."""
     text = ""
-    if kind == "application/x-protobuf":
+    if kind == _PROTOBUF:
         with suppress(DecodeError):
-            text = Status.FromString(response.content).message
+            text = Status.FromString(body).message
+    elif kind == _JSON:
+        text = body.decode("utf-8", "replace")
+        with suppress(ValueError, AttributeError):
+            text = str(orjson.loads(body).get("message") or text)
     elif kind != "text/html":
-        text = " ".join(response.text.split())
-    return text if len(text) <= _WORDS else text[:_WORDS] + "…"
+        text = body.decode("utf-8", "replace")
+    return shortened(text)
+
+
+def _wait_seconds(response: requests.Response) -> float | None:
+    text = response.headers.get("retry-after", "").strip()
+    if text.isdecimal():
+        return float(text)
+    with suppress(ValueError, TypeError):
+        time = parsedate_to_datetime(text)
+        now = datetime.now(UTC)
+        return max((time.replace(tzinfo=time.tzinfo or UTC) - now).total_seconds(), 0.0)
+    return None
+
+
+def _silence(error: Exception) -> Answer:
+    if isinstance(error, requests.exceptions.SSLError) or "SSL" in type(error).__name__:
+        words = f"{_innermost(error)}; for a receiver without TLS give an http:// endpoint"
+        return Answer("failed", words)
+    timeouts = (requests.Timeout, urllib3.exceptions.TimeoutError)
+    if isinstance(error, timeouts):
+        return Answer("busy", "no answer in time; --timeout SECONDS waits longer")
+    if any(isinstance(cause, _NOT_HTTP) for cause in _causes(error)):
+        words = "what listens there hung up on HTTP; is it a gRPC port? --protocol grpc"
+        return Answer("busy", words)
+    if isinstance(error, requests.exceptions.InvalidHeader | requests.exceptions.InvalidURL):
+        return Answer("failed", str(error))
+    return Answer("busy", _innermost(error))
 
 
 def _innermost(error: BaseException) -> str:
     """Say what the network said, without the layers around it."""
     *_, deepest = _causes(error)
     text = getattr(deepest, "strerror", None) or str(deepest) or type(deepest).__name__
-    return str(text)
+    return shortened(str(text))
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -1,191 +1,171 @@
-"""An export from rows to an account: how many spans arrived, which did not, and why.
+"""Records to a receiver: packed by bytes, tried again where that may help, accounted for.
 
-A refused request is sent again in halves, so that one span too large for the receiver does not take
-its neighbours along. When nothing would arrive any more (nobody there, not allowed in), the export
-ends at once: it waits one timeout at most, not one for each request.
+A refused request is sent again in halves, so that one record too large for the receiver does not
+take its neighbours along. A batch is tried for its timeout in all: exponential waits with jitter,
+or what the receiver asks for where that still fits. Then the export ends.
 """
 
-import logging
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Final, Protocol
 
-from reconstruct.errors import UsageError
-from reconstruct.export.otlp.batches import Item, item, packed, request
-from reconstruct.export.otlp.encoding import Unsendable
-from reconstruct.export.otlp.receiver import Receiver
+from reconstruct.export.otlp.forms import Form, Item
+from reconstruct.export.otlp.records import Records, Unsent
+from reconstruct.export.otlp.transport import Answer, Transport
 
-__all__ = ["Account", "Protocol", "Unsent", "connect", "export"]
+__all__ = ["REQUEST_BYTES", "REQUEST_RECORDS", "Account", "Memory", "packed", "send_all"]
 
-Protocol = Literal["grpc", "http/protobuf"]
-Row = Mapping[str, Any]  # Any: a column's value is whatever the relation holds
+REQUEST_BYTES: Final = 1_000_000
+"""Encoded bytes of a request before compression; some proxies refuse more than 1 MiB."""
+REQUEST_RECORDS: Final = 10_000
 
+_FRAME_BYTES: Final = 16
+_FIRST_WAIT_SECONDS: Final = 0.2
+_LONGEST_WAIT_SECONDS: Final = 5.0
 _HOPELESS: Final = 16
-"""So many spans refused one by one, and none taken: the receiver wants none of them."""
+"""So many records refused one by one, and none taken: the receiver wants none of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unsent:
-    """A span that did not arrive, and the receiver's or our words for it."""
+class Memory(Protocol):
+    """What remembers the keys of records that arrived."""
 
-    trace_id: str
-    span_id: str
-    words: str
+    def add(self, keys: Sequence[int]) -> None:
+        """Note that records arrived; raises `OSError`."""
+        ...
 
 
 @dataclass(slots=True)
 class Account:
-    """What became of the spans."""
+    """What became of a signal's records."""
 
-    total: int = 0
     sent: int = 0
     requests: int = 0
     """Requests that were taken."""
+    rejected: int = 0
+    """Records that the receiver took and threw away, by its own count."""
     unsent: list[Unsent] = field(default_factory=list)
-    """Spans known to have been refused, each by itself."""
+    """Records known to have been refused, each by itself."""
     stopped: str = ""
-    """Why the export ended early."""
+    """Why the export of this signal ended early."""
+    is_unreachable: bool = False
+    """It ended because nothing came back in time: no other signal would fare better."""
+    is_unsupported: bool = False
+    """The receiver takes no records of this signal."""
     remarks: list[str] = field(default_factory=list)
-    """What the receiver said beside 'taken'."""
-
-    @property
-    def not_sent(self) -> int:
-        """Spans that did not arrive, whether or not it is known which."""
-        return self.total - self.sent
+    """What the receiver said beside 'taken', and what could not be noted."""
 
 
-def connect(
-    protocol: Protocol,
-    *,
-    endpoint: str | None = None,
-    headers: Mapping[str, str] | None = None,
-    insecure: bool | None = None,
-    timeout: float | None = None,
-    compression: str | None = None,
-) -> Receiver:
-    """Set up the way to a receiver; what is None is left to the OTEL_EXPORTER_OTLP_* variables.
+def packed(
+    items: Iterable[Item], form: Form, *, limit: int = REQUEST_BYTES, most: int = REQUEST_RECORDS
+) -> Iterator[list[Item]]:
+    """Cut items, in their order, into lists whose request has at most `limit` bytes.
 
-    Nothing is sent yet. Raises `UsageError` when an argument or a variable makes no sense.
+    An item that is larger stands alone.
     """
-    with _exporter_complaints() as complaints:
-        try:
-            receiver = _receiver(
-                protocol,
-                endpoint=endpoint,
-                headers=headers,
-                insecure=insecure,
-                timeout=timeout,
-                compression=compression,
-            )
-        except (ValueError, OSError, KeyError) as error:
-            raise _senseless(protocol, str(error)) from error
-    if complaints:
-        receiver.close()
-        raise _senseless(protocol, "; ".join(complaints))
-    return receiver
+    batch: list[Item] = []
+    owners: set[object] = set()
+    size = 0
+    for item in items:
+        added = len(item.body) + _FRAME_BYTES + _owner_bytes(item, owners, form)
+        if batch and (size + added > limit or len(batch) >= most):
+            yield batch
+            batch, owners, size = [], set(), 0
+            added = len(item.body) + _FRAME_BYTES + _owner_bytes(item, owners, form)
+        batch.append(item)
+        owners.add(item.owner)
+        owners.add(item.owner[0])
+        size += added
+    if batch:
+        yield batch
 
 
-def _senseless(protocol: str, words: str) -> UsageError:
-    return UsageError(
-        f"cannot set up {protocol}: {words}; check the options and the OTEL_EXPORTER_OTLP_* "
-        "variables"
-    )
+def _owner_bytes(item: Item, owners: set[object], form: Form) -> int:
+    if item.owner in owners:
+        return 0
+    resource, scope = form.owner_bytes(item.owner)
+    return scope if item.owner[0] in owners else resource + scope
 
 
-def _receiver(
-    protocol: Protocol,
+def send_all(
+    batches: Iterable[list[Item]],
+    transport: Transport,
+    form: Form,
+    records: Records,
     *,
-    endpoint: str | None,
-    headers: Mapping[str, str] | None,
-    insecure: bool | None,
-    timeout: float | None,
-    compression: str | None,
-) -> Receiver:
-    # Each is imported when it is used: together they take a second and a half.
-    if protocol == "grpc":
-        os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # else it writes to stderr by itself
-        from reconstruct.export.otlp.over_grpc import GrpcReceiver
-
-        return GrpcReceiver(
-            endpoint=endpoint,
-            headers=headers,
-            insecure=insecure,
-            timeout=timeout,
-            compression=compression,
-        )
-    from reconstruct.export.otlp.over_http import HttpReceiver
-
-    return HttpReceiver(
-        endpoint=endpoint, headers=headers, timeout=timeout, compression=compression
-    )
-
-
-@contextmanager
-def _exporter_complaints() -> Iterator[list[str]]:
-    """Collect what OpenTelemetry logs while it is set up, and keep it off stderr for good."""
-    complaints: list[str] = []
-
-    class Listener(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            complaints.append(record.getMessage())
-
-    logger, listener = logging.getLogger("opentelemetry"), Listener(logging.WARNING)
-    logger.addHandler(listener)
-    try:
-        yield complaints
-    finally:
-        logger.addHandler(logging.NullHandler())
-        logger.removeHandler(listener)
-
-
-def export(
-    receiver: Receiver,
-    rows: Iterable[Row],
-    *,
+    timeout: float,
+    memory: Memory | None = None,
     progress: Callable[[int], None] | None = None,
-) -> Account:
-    """Send finished spans; `progress` is told how many have been dealt with so far."""
-    account = Account()
-    rows = iter(rows)
-    for batch in packed(_items(rows, account)):
-        _send(receiver, batch, account)
-        if account.stopped:
-            account.total += sum(1 for _ in rows)
-            break
-        if progress is not None:
-            progress(account.total)
-    return account
+    account: Account,
+) -> None:
+    """Send batches until they are through or nothing more would arrive; fills `account`.
 
-
-def _items(rows: Iterator[Row], account: Account) -> Iterator[Item]:
-    for row in rows:
-        account.total += 1
-        try:
-            yield item(row)
-        except Unsendable as error:
-            account.unsent.append(
-                Unsent(row["trace_id"], row["span_id"], f"not to be said in OTLP: {error}")
-            )
-
-
-def _send(receiver: Receiver, batch: list[Item], account: Account) -> None:
-    waiting = [batch]
-    while waiting and not account.stopped:
-        part = waiting.pop()
-        answer = receiver.send(request(part), len(part))
-        if answer.outcome == "taken":
-            account.requests += 1
-            account.sent += len(part) - answer.rejected_spans
-            if answer.words and answer.words not in account.remarks:
-                account.remarks.append(answer.words)
-        elif answer.outcome == "failed":
-            account.stopped = answer.words
-        elif len(part) > 1:
-            middle = len(part) // 2
-            waiting += [part[middle:], part[:middle]]
-        else:
-            account.unsent.append(Unsent(part[0].trace_id, part[0].span_id, answer.words))
-            if not account.sent and len(account.unsent) >= _HOPELESS:
+    `timeout` is seconds for a batch, further tries included. `progress` is told how many records
+    have been read.
+    """
+    for batch in batches:
+        waiting = [batch]
+        while waiting:
+            part = waiting.pop()
+            answer = _persistent(transport, form.request(part), timeout)
+            if answer.outcome == "taken":
+                _note_taken(account, part, answer, memory)
+            elif answer.outcome != "refused":
                 account.stopped = answer.words
+                account.is_unreachable = answer.outcome == "busy"
+                account.is_unsupported = answer.outcome == "unsupported"
+                return
+            elif len(part) > 1:
+                middle = len(part) // 2
+                waiting += [part[middle:], part[:middle]]
+            else:
+                account.unsent.append(Unsent(records.words(part[0].name), answer.words))
+                if not account.sent and len(account.unsent) >= _HOPELESS:
+                    account.stopped = answer.words
+                    return
+        if progress is not None:
+            progress(records.total)
+
+
+def _note_taken(
+    account: Account, part: Sequence[Item], answer: Answer, memory: Memory | None
+) -> None:
+    account.requests += 1
+    account.sent += len(part) - answer.rejected
+    account.rejected += answer.rejected
+    remarks = [answer.words] if answer.words else []
+    if memory is not None:
+        try:
+            memory.add([item.key for item in part])
+        except OSError as error:
+            remarks.append(f"cannot note what arrived, so it may go again: {error.strerror}")
+    account.remarks += [words for words in remarks if words not in account.remarks]
+
+
+def _persistent(transport: Transport, request: bytes, timeout: float) -> Answer:
+    deadline = time.monotonic() + timeout
+    wait = _FIRST_WAIT_SECONDS
+    tries = 0
+    while True:
+        answer = transport.send(request, max(deadline - time.monotonic(), 0.001))
+        tries += 1
+        if answer.outcome != "busy":
+            return answer
+        pause = answer.wait_seconds
+        if pause is None:
+            pause = wait * random.uniform(0.5, 1.5)
+            wait = min(2 * wait, _LONGEST_WAIT_SECONDS)
+        if time.monotonic() + pause >= deadline:
+            return Answer("busy", _given_up(answer, tries, timeout))
+        time.sleep(pause)
+
+
+def _given_up(answer: Answer, tries: int, timeout: float) -> str:
+    words = answer.words
+    if answer.wait_seconds:
+        words += f"; it asks to wait {answer.wait_seconds:g} s"
+    if "--timeout" in words:
+        return words
+    often = "once" if tries == 1 else f"{tries} times"
+    return f"{words}; tried {often} within {timeout:g} s, --timeout SECONDS tries longer"
