@@ -84,12 +84,16 @@ def test_an_unknown_choice_sends_nothing(arguments, logs, export, receiver):
 
 def test_json_says_the_same_as_data(logs, export, receiver):
     done = export("--json")
-    assert done.json == {
+    assert done.json["held_back"] == 0
+    assert [facts["signal"] for facts in done.json["signals"]] == ["traces", "logs", "metrics"]
+    assert done.json["signals"][0] == {
+        "signal": "traces",
         "destination": f"{receiver.endpoint.removeprefix('http://')} (gRPC)",
         "sent": 9,
+        "sent_before": 0,
         "not_sent": 0,
         "requests": 1,
-        "held_back": 0,
+        "stopped": None,
     }
 
 
@@ -115,10 +119,10 @@ def test_the_protocol_comes_from_the_standard_variable(logs, run, receiver, monk
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.endpoint)
     assert run("export", "otlp", "logs").code == 0
     assert len(receiver.spans) == 9
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "thrift")
     done = run("export", "otlp", "logs")
     assert done.code == 2
-    assert "protocol 'http/json' is not spoken here" in done.err
+    assert "protocol 'thrift' is not spoken here" in done.err
 
 
 @pytest.mark.parametrize(
@@ -127,9 +131,65 @@ def test_the_protocol_comes_from_the_standard_variable(logs, run, receiver, monk
         ("--headers", "no-value"),
         ("--timeout", "0"),
         ("--endpoint", "https://localhost:1", "--insecure"),
-        ("--protocol", "http/json"),
+        ("--protocol", "thrift"),
+        ("--signals", "spans"),
     ],
 )
 def test_wrong_usage_is_2(arguments, logs, export, receiver):
     assert export(*arguments).code == 2
     assert receiver.spans == []
+
+
+def test_a_second_run_sends_only_what_is_new(logs, export, receiver):
+    assert export().code == 0
+    logs["driver"].span(0xC0, 0xC01, None, "gym.rollout", 300, 400)
+    done = export()
+    assert done.code == 0
+    assert done.err.startswith("exported 1 span in 1 batch to ")
+    assert done.err.endswith("; 9 had arrived before\n")
+    assert len(receiver.spans) == 10
+    assert export("--again").code == 0
+    assert len(receiver.spans) == 20
+
+
+def test_after_an_outage_the_rest_goes_and_nothing_twice(logs, export, receiver):
+    receiver.refusal = (grpc.StatusCode.UNAVAILABLE, "restarting")
+    assert export("--timeout", "0.3").code == 4
+    receiver.refusal = None
+    assert export("--max-bytes", "1000").code == 0
+    assert sorted(span.span_id for span in receiver.spans) == sorted(
+        {span.span_id for span in receiver.spans}
+    )
+    assert len(receiver.spans) == 9
+
+
+def test_without_a_store_nothing_is_remembered(logs, export, receiver):
+    for _ in range(2):
+        assert export("--no-store").code == 0
+    assert len(receiver.spans) == 18
+
+
+def test_unfinished_spans_can_go_marked_and_go_again_when_they_end(logs, export, receiver):
+    logs["driver"].span(0xC0, 0xC01, None, "gym.rollout", 300, None)
+    assert export("--unfinished", "mark").code == 0
+    (marked,) = [span for span in receiver.spans if span.trace_id.hex() == f"{0xC0:032x}"]
+    assert ("gymlog.unfinished", True) in [
+        (pair.key, pair.value.bool_value) for pair in marked.attributes
+    ]
+    assert marked.end_time_unix_nano > marked.start_time_unix_nano
+    logs["driver"].span(0xC0, 0xC01, None, "gym.rollout", 300, 900)
+    done = export()
+    assert done.err.startswith("exported 1 span in 1 batch")
+
+
+def test_a_signal_that_is_not_taken_does_not_spoil_the_others(logs, export, receiver):
+    point = {"name": "n", "unit": "1", "type": "gauge", "time_unix_nano": 10**18, "value": 1.5}
+    resource = {"attributes": {"service.name": "gym/driver"}}
+    logs["driver"].record("metric", **point, attributes={}, resource=resource)
+    done = export()
+    assert done.code == 4
+    assert len(receiver.spans) == 9
+    assert done.err.startswith("exported 9 spans in 1 batch")
+    assert "error: 1 of 1 metric point did not arrive at" in done.err.splitlines()[-1]
+    assert "UNIMPLEMENTED" in done.err.splitlines()[-1]
+    assert export("--signals", "traces").code == 0

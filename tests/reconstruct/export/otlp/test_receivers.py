@@ -1,16 +1,25 @@
 """Both protocols against receivers that take, refuse, redirect, reject, fall silent or are away."""
 
+import os
 import socket
 import time
 from contextlib import closing
 
 import grpc
 import pytest
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.duration_pb2 import Duration
+from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from reconstruct.export.otlp.over_http import traces_url
-from reconstruct.export.otlp.sending import connect, export
+from reconstruct.errors import UsageError
+from reconstruct.export.otlp.encoding import span_message
+from reconstruct.export.otlp.forms import Item
+from reconstruct.export.otlp.records import Records
+from reconstruct.export.otlp.sending import Account, packed, send_all
+from reconstruct.export.otlp.settings import Options, Target
+from reconstruct.export.otlp.transport import connect, form_of
 
 PROTOCOLS = ["grpc", "http/protobuf"]
 LIMIT = 4 * 1024 * 1024
@@ -22,9 +31,36 @@ def server(request, http_server, grpc_server):
     return {"grpc": grpc_server, "http/protobuf": http_server}
 
 
+class Result(Account):
+    """An account that knows how many there were."""
+
+    total = 0
+
+    @property
+    def not_sent(self):
+        return self.total - self.sent
+
+
 def run(protocol, endpoint, rows, **options):
-    with closing(connect(protocol, endpoint=endpoint, **options)) as receiver:
-        return export(receiver, rows)
+    options = Options(endpoint=endpoint, protocol=protocol, **options)
+    target = Target.of("traces", options, os.environ)
+    form, account = form_of(target), Result()
+    account.total = len(rows)
+    items = [
+        Item(
+            form.encoded(span_message(one)),
+            (one["resource"], one["scope_name"], one["scope_version"]),
+            number,
+            (one["trace_id"], one["span_id"]),
+        )
+        for number, one in enumerate(rows)
+    ]
+    records = Records("traces", "TRUE", {})
+    with closing(connect(target)) as transport:
+        send_all(
+            packed(items, form), transport, form, records, timeout=target.timeout, account=account
+        )
+    return account
 
 
 def spans(server):
@@ -98,7 +134,7 @@ def test_a_span_over_the_receivers_limit_is_reported_and_its_neighbours_arrive(
     account = run(protocol, server[protocol].url, rows, compression=compression, timeout=10)
     assert (account.sent, account.not_sent, account.stopped) == (100, 1, "")
     (unsent,) = account.unsent
-    assert (unsent.trace_id, unsent.span_id) == (row()["trace_id"], f"{999:016x}")
+    assert unsent.what == f"span {999:016x} of trace {row()['trace_id']}"
     assert "larger" in unsent.words or "413" in unsent.words
     assert {span.name[0] for span in spans(server[protocol])} >= {"x"}
 
@@ -147,24 +183,10 @@ def test_an_answer_that_cannot_be_read_is_remarked(http_server, row):
 def test_a_wrong_path_is_explained(http_server, row):
     http_server.answer = lambda request: (404, {"content-type": "text/plain"}, b"")
     account = run("http/protobuf", http_server.url + "/otlp", [row()])
-    assert http_server.paths == ["/otlp"]
+    assert http_server.paths == ["/otlp/v1/traces"]
     assert "404" in account.stopped
+    assert f"(tried {http_server.url}/otlp/v1/traces)" in account.stopped
     assert "check the endpoint's path" in account.stopped
-
-
-@pytest.mark.parametrize(
-    ("endpoint", "url"),
-    [
-        ("http://h:4318", "http://h:4318/v1/traces"),
-        ("http://h:4318/", "http://h:4318/v1/traces"),
-        ("http://h:4318/v1/traces", "http://h:4318/v1/traces"),
-        ("http://h/otlp", "http://h/otlp"),
-        ("h:4318", "http://h:4318/v1/traces"),
-        ("https://h/x/", "https://h/x/"),
-    ],
-)
-def test_an_endpoint_without_a_path_gets_the_usual_one(endpoint, url):
-    assert traces_url(endpoint) == url
 
 
 @pytest.mark.parametrize(
@@ -233,3 +255,42 @@ def test_plain_or_tls_is_decided_by_the_scheme(grpc_server, row, monkeypatch):
     secure = run("grpc", f"https://{grpc_server.address}", [row()], timeout=2)
     assert secure.sent == 0
     assert "for a receiver without TLS give http://host:port, or --insecure" in secure.stopped
+
+
+def test_a_receiver_that_asks_for_too_long_a_wait_ends_the_export_at_once(http_server, row):
+    http_server.answer = lambda request: (429, {"retry-after": "3600"}, b"slow down")
+    started = time.monotonic()
+    account = run("http/protobuf", http_server.url, [row()], timeout=10)
+    assert time.monotonic() - started < 5
+    assert account.stopped == (
+        "answered 429 Too Many Requests: slow down; it asks to wait 3600 s; tried once within "
+        "10 s, --timeout SECONDS tries longer"
+    )
+
+
+def test_retry_info_makes_exhaustion_a_wait_and_not_a_split(grpc_server, row):
+    info = AnyMessage()
+    info.Pack(RetryInfo(retry_delay=Duration(nanos=1_000_000)))
+    status = Status(code=8, message="later", details=[info]).SerializeToString()
+    tries = []
+
+    def answer(request, context):
+        tries.append(request)
+        if len(tries) < 3:
+            context.set_trailing_metadata((("grpc-status-details-bin", status),))
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "later")
+        return ExportTraceServiceResponse()
+
+    grpc_server.answer = answer
+    account = run("grpc", grpc_server.url, [row(1), row(2)], timeout=10)
+    assert (account.sent, account.requests, len(tries)) == (2, 1, 3)
+
+
+def test_a_missing_certificate_is_named():
+    target = Target.of(
+        "traces",
+        Options(endpoint="https://localhost:1", protocol="grpc", certificate="/no/such/file"),
+        {},
+    )
+    with pytest.raises(UsageError, match="/no/such/file"):
+        connect(target)

@@ -173,7 +173,7 @@ def read_printed(text):
 
 @pytest.mark.parametrize(
     ("protocol", "compression"),
-    [("grpc", "none"), ("grpc", "gzip"), ("http/protobuf", "none"), ("http/protobuf", "gzip")],
+    [("grpc", "none"), ("grpc", "gzip"), ("http/protobuf", "none"), ("http/json", "gzip")],
 )
 def test_a_collector_receives_exactly_the_spans_of_the_lines(
     protocol, compression, rotel, tmp_path, capsys
@@ -181,7 +181,7 @@ def test_a_collector_receives_exactly_the_spans_of_the_lines(
     lines = made_lines()
     log = tmp_path / "agent.log"
     log.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
-    endpoint = f"http://127.0.0.1:{rotel.ports[protocol]}"
+    endpoint = f"http://127.0.0.1:{rotel.ports['grpc' if protocol == 'grpc' else 'http/protobuf']}"
     arguments = ["--endpoint", endpoint, "--protocol", protocol, "--compression", compression]
     code = main(["export", "otlp", str(log), *arguments])
     out, err = capsys.readouterr()
