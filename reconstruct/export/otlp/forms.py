@@ -23,6 +23,7 @@ __all__ = ["Form", "Item", "JsonForm", "Owner", "ProtobufForm"]
 Owner = tuple[str | None, str | None, str | None]
 """Resource as JSON text, name and version of the scope."""
 
+_LISTS: Final = frozenset({"arrayValue", "kvlistValue"})
 _IDS: Final = frozenset({"traceId", "spanId", "parentSpanId"})
 _OWNERS_KEPT: Final = 4_096
 _FRAME_BYTES: Final = 16
@@ -169,16 +170,19 @@ def _json_scope(scope: tuple[str | None, str | None]) -> bytes:
 
 
 def _json(message: Message) -> bytes:
-    return orjson.dumps(_with_hex_ids(MessageToDict(message, use_integers_for_enums=True)))
+    return orjson.dumps(_as_otlp_has_it(MessageToDict(message, use_integers_for_enums=True)))
 
 
-def _with_hex_ids(value: Any) -> Any:  # Any: whatever JSON can hold
-    """Write ids as hex, where protobuf's own mapping has base64."""
+def _as_otlp_has_it(value: Any) -> Any:  # Any: whatever JSON can hold
+    """Write ids as hex, where protobuf's own mapping has base64, and lists with their values, which
+    some receivers want in empty ones too."""
     if isinstance(value, dict):
         return {
             key: base64.b64decode(item).hex()
             if key in _IDS and isinstance(item, str)
-            else _with_hex_ids(item)
+            else {"values": []}
+            if key in _LISTS and not item
+            else _as_otlp_has_it(item)
             for key, item in value.items()
         }
-    return [_with_hex_ids(item) for item in value] if isinstance(value, list) else value
+    return [_as_otlp_has_it(item) for item in value] if isinstance(value, list) else value

@@ -15,7 +15,7 @@ PROCESS = {**RESOURCE, "process.pid": 4242, "host.name": "node-1", "nemo.run.id"
 TEXTS = ("plain", "日本 ✗ é", "a, b: Str(c)", "", "x" * 2_000)
 
 
-def made_lines():
+def made_lines(*, has_null):
     """Write a process record and spans of every kind, status and type of value."""
     chance = random.Random(7)
 
@@ -26,7 +26,7 @@ def made_lines():
                 chance.choice([True, False]),
                 chance.choice(TEXTS),
                 chance.choice([0.0, 1.0, 1.5, -2.25, 1e-7, 3.141592653589793]),
-                [1, 2.0, "x", True, None],
+                [1, 2.0, "x", True, *([None] if has_null else [])],
                 [],
                 ["a", "b"],
             ]
@@ -178,7 +178,8 @@ def read_printed(text):
 def test_a_collector_receives_exactly_the_spans_of_the_lines(
     protocol, compression, rotel, tmp_path, capsys
 ):
-    lines = made_lines()
+    # rotel takes an empty value for no JSON of OTLP's, though it is.
+    lines = made_lines(has_null=protocol != "http/json")
     log = tmp_path / "agent.log"
     log.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
     endpoint = f"http://127.0.0.1:{rotel.ports['grpc' if protocol == 'grpc' else 'http/protobuf']}"
