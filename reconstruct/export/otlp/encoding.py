@@ -6,7 +6,8 @@ neither the W3C bits of `flags` nor lists of mixed types. Source: opentelemetry-
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import orjson
@@ -23,9 +24,11 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from gymlog.record import SPAN_KINDS, STATUS_CODES
 
 __all__ = [
+    "CACHED",
     "Unsendable",
     "any_value",
     "attribute_pairs",
+    "frequent_pair",
     "identity",
     "parsed",
     "resource_message",
@@ -41,6 +44,8 @@ _STATUS_CODES: Final = {
     code: Status.StatusCode.Value(f"STATUS_CODE_{code}") for code in STATUS_CODES
 }
 _INT64: Final = range(-(2**63), 2**63)
+CACHED: Final = frozenset({str, int, bool})
+"""Types whose equal values are the same to the bit, unlike 0.0 and -0.0."""
 _LONG_NUMBER: Final = re.compile(r"\d{19}")
 
 
@@ -129,9 +134,18 @@ def parsed(text: str | None) -> Json:
 def attribute_pairs(attributes: Mapping[str, Json] | None) -> list[KeyValue]:
     """Build OTLP's list of attributes."""
     return [
-        KeyValue(key=_whole(key), value=any_value(value))
+        frequent_pair(key, value, type(value))
+        if type(value) in CACHED
+        else KeyValue(key=_whole(key), value=any_value(value))
         for key, value in (attributes or {}).items()
     ]
+
+
+@lru_cache(8_192)
+def frequent_pair(key: str, value: Json, kind: Hashable) -> KeyValue:
+    """Build an attribute once; `kind` keeps 1 and True apart."""
+    del kind
+    return KeyValue(key=_whole(key), value=any_value(value))
 
 
 def any_value(value: Json) -> AnyValue:

@@ -6,7 +6,7 @@ message. Source: opentelemetry-proto 1.x and its JSON mapping (ids are hex, enum
 """
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Protocol
@@ -15,10 +15,17 @@ import orjson
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]  # no types
 from google.protobuf.message import Message  # type: ignore[import-untyped]  # ships no types
 
-from reconstruct.export.otlp.encoding import resource_message, scope_message
+from reconstruct.export.otlp.encoding import (
+    CACHED,
+    attribute_pairs,
+    frequent_pair,
+    parsed,
+    resource_message,
+    scope_message,
+)
 from reconstruct.export.otlp.signals import Kind
 
-__all__ = ["Form", "Item", "JsonForm", "Owner", "ProtobufForm"]
+__all__ = ["Form", "Item", "JsonForm", "Owner", "ProtobufForm", "json_attributes"]
 
 Owner = tuple[str | None, str | None, str | None]
 """Resource as JSON text, name and version of the scope."""
@@ -167,6 +174,22 @@ def _json_resource(resource: str | None) -> bytes:
 @lru_cache(_OWNERS_KEPT)
 def _json_scope(scope: tuple[str | None, str | None]) -> bytes:
     return _json(scope_message(*scope))
+
+
+def json_attributes(text: str | None) -> bytes:
+    """Write a column of attributes as OTLP's list of them; raises as `attribute_pairs` does."""
+    pairs = [
+        _json_pair(key, value, type(value))
+        if type(value) in CACHED
+        else _json(attribute_pairs({key: value})[0])
+        for key, value in (parsed(text) or {}).items()
+    ]
+    return b"[%s]" % b",".join(pairs)
+
+
+@lru_cache(8_192)
+def _json_pair(key: str, value: Any, kind: Hashable) -> bytes:  # Any: one of CACHED
+    return _json(frequent_pair(key, value, kind))
 
 
 def _json(message: Message) -> bytes:

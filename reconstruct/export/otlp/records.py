@@ -1,8 +1,7 @@
 """The records of a signal, read in batches and encoded; the one place that every row passes.
 
-Over http/json DuckDB writes spans itself: those whose attributes are plain and that have no events
-or links, which is most. All others, and every row where a function is to change it, become OTLP's
-messages first.
+Over http/json DuckDB writes the fields of spans itself, where they have no events or links, which
+is most. All others, and every row that a function is to change, become OTLP's messages first.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from reconstruct.export.otlp.encoding import Unsendable
-from reconstruct.export.otlp.forms import Form, Item, JsonForm
+from reconstruct.export.otlp.forms import Form, Item, JsonForm, json_attributes
 from reconstruct.export.otlp.settings import Signal
 from reconstruct.export.otlp.signals import KINDS
 
@@ -94,32 +93,6 @@ _ORDERS: Final[Mapping[Signal, str]] = {
     "logs": "time_unix_nano, file, line",
     "metrics": "time_unix_nano, file, line, name, attributes::VARCHAR",
 }
-_PLAIN_ATTRIBUTES: Final = """(
-    SELECT
-        CASE
-            WHEN bool_or(
-                pair.type IN ('ARRAY', 'OBJECT')
-                OR (pair.type = 'DOUBLE' AND NOT regexp_full_match(pair.value, '-?\\d+\\.\\d+'))
-                OR (pair.type = 'UBIGINT' AND length(pair.value) > 18)
-            )
-                THEN NULL
-            ELSE '[' || coalesce(
-                string_agg(
-                    '{"key":' || to_json(pair.key) || ',"value":{' || CASE pair.type
-                        WHEN 'VARCHAR' THEN '"stringValue":' || pair.value
-                        WHEN 'BOOLEAN' THEN '"boolValue":' || pair.value
-                        WHEN 'DOUBLE' THEN '"doubleValue":' || pair.value
-                        WHEN 'NULL' THEN ''
-                        ELSE '"intValue":"' || pair.value || '"'
-                    END || '}}',
-                    ','
-                    ORDER BY pair.id
-                ),
-                ''
-            ) || ']'
-        END
-    FROM json_each(attributes) AS pair
-)"""
 _KINDS: Final = "list_position(['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'], kind)"
 _SPAN_JSON: Final = f"""
     CASE
@@ -148,7 +121,7 @@ _SPAN_JSON: Final = f"""
                 '}},"droppedAttributesCount":', dropped_attributes_count,
                 ',"droppedEventsCount":', dropped_events_count,
                 ',"droppedLinksCount":', dropped_links_count, ',"attributes":'
-            ) || {_PLAIN_ATTRIBUTES} || '}}'
+            )
     END
 """
 
@@ -188,19 +161,20 @@ class Records:
             for keys, rows in self._batches(engine, _COLUMNS[self.signal]):
                 yield from self._encoded(keys, rows, form, news(keys))
             return
-        columns = f"trace_id, span_id, {_SPAN_JSON} AS body"
+        columns = f"trace_id, span_id, attributes, {_SPAN_JSON} AS body"
         left = 0
         for keys, rows in self._batches(engine, columns):
             new = news(keys)
             for key, row, is_new in zip(keys.tolist(), rows, new, strict=True):
-                trace_id, span_id, body, resource, name, version = row
+                trace_id, span_id, attributes, body, resource, name, version = row
                 if body is None:
                     left += 1
                     continue
                 self.total += 1
                 if is_new:
                     owner = (resource, name, version)
-                    yield Item(body.encode(), owner, key, (trace_id, span_id))
+                    body = body.encode() + json_attributes(attributes) + b"}"
+                    yield Item(body, owner, key, (trace_id, span_id))
                 else:
                     self.known += 1
         if left:

@@ -18,6 +18,7 @@ from reconstruct.export.otlp.signals import KINDS
 
 START = 1_764_475_132_123_456_789
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+KEY = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 SCALAR = (
     st.none()
     | st.booleans()
@@ -25,7 +26,7 @@ SCALAR = (
     | st.floats(allow_nan=False, allow_infinity=False)
     | TEXT
 )
-VALUE = SCALAR | st.lists(SCALAR, max_size=2) | st.dictionaries(TEXT, SCALAR, max_size=2)
+VALUE = SCALAR | st.lists(SCALAR, max_size=2) | st.dictionaries(KEY, SCALAR, max_size=2)
 
 
 def items(engine, signal, form, change=None):
@@ -67,7 +68,7 @@ STATUS = st.sampled_from(
         st.fixed_dictionaries(
             {
                 "name": TEXT,
-                "attributes": st.dictionaries(TEXT, VALUE, max_size=4),
+                "attributes": st.dictionaries(KEY, VALUE, max_size=4),
                 "status": STATUS,
                 "parent_span_id": st.none() | st.just("00f067aa0ba902b7"),
                 "kind": st.sampled_from(["SERVER", "CLIENT", "INTERNAL"]),
