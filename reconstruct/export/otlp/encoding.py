@@ -6,7 +6,7 @@ neither the W3C bits of `flags` nor lists of mixed types. Source: opentelemetry-
 
 import json
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -46,7 +46,7 @@ _STATUS_CODES: Final = {
 _INT64: Final = range(-(2**63), 2**63)
 CACHED: Final = frozenset({str, int, bool})
 """Types whose equal values are the same to the bit, unlike 0.0 and -0.0."""
-_LONG_NUMBER: Final = re.compile(r"\d{19}")
+_LONG_NUMBER: Final = re.compile(r"(?:^|[:,\[])\s*-?[0-9]{19}")
 
 
 class Unsendable(ValueError):  # noqa: N818  # says what the span is, not what went wrong
@@ -134,7 +134,7 @@ def parsed(text: str | None) -> Json:
 def attribute_pairs(attributes: Mapping[str, Json] | None) -> list[KeyValue]:
     """Build OTLP's list of attributes."""
     return [
-        frequent_pair(key, value, type(value))
+        frequent_pair(key, value, type(value).__name__)
         if type(value) in CACHED
         else KeyValue(key=_whole(key), value=any_value(value))
         for key, value in (attributes or {}).items()
@@ -142,7 +142,7 @@ def attribute_pairs(attributes: Mapping[str, Json] | None) -> list[KeyValue]:
 
 
 @lru_cache(8_192)
-def frequent_pair(key: str, value: Json, kind: Hashable) -> KeyValue:
+def frequent_pair(key: str, value: Json, kind: str) -> KeyValue:
     """Build an attribute once; `kind` keeps 1 and True apart."""
     del kind
     return KeyValue(key=_whole(key), value=any_value(value))

@@ -6,7 +6,7 @@ message. Source: opentelemetry-proto 1.x and its JSON mapping (ids are hex, enum
 """
 
 import base64
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Protocol
@@ -179,7 +179,7 @@ def _json_scope(scope: tuple[str | None, str | None]) -> bytes:
 def json_attributes(text: str | None) -> bytes:
     """Write a column of attributes as OTLP's list of them; raises as `attribute_pairs` does."""
     pairs = [
-        _json_pair(key, value, type(value))
+        _json_pair(key, value, type(value).__name__)
         if type(value) in CACHED
         else _json(attribute_pairs({key: value})[0])
         for key, value in (parsed(text) or {}).items()
@@ -188,7 +188,15 @@ def json_attributes(text: str | None) -> bytes:
 
 
 @lru_cache(8_192)
-def _json_pair(key: str, value: Any, kind: Hashable) -> bytes:  # Any: one of CACHED
+def _json_pair(key: str, value: Any, kind: str) -> bytes:  # Any: one of CACHED
+    if kind == "str":
+        try:
+            return b'{"key":%s,"value":{"stringValue":%s}}' % (
+                orjson.dumps(key),
+                orjson.dumps(value),
+            )
+        except TypeError:  # halves of surrogates
+            pass
     return _json(frequent_pair(key, value, kind))
 
 
