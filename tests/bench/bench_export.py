@@ -58,10 +58,11 @@ def receive(ports: Connection) -> None:
 
 
 def ours(engine: Engine, protocol: Any, endpoint: str) -> int:
+    from reconstruct.export.otlp.connecting import connect
     from reconstruct.export.otlp.records import Records
     from reconstruct.export.otlp.sending import Account, packed, send_all
     from reconstruct.export.otlp.settings import Options, Target
-    from reconstruct.export.otlp.transport import connect, form_of
+    from reconstruct.export.otlp.transport import form_of
 
     target = Target.of("traces", Options(endpoint=endpoint, protocol=protocol), {})
     records, account, form = Records("traces", "TRUE", {}), Account(), form_of(target)

@@ -127,7 +127,7 @@ ALLOWED = {
     # Bodies of requests, and the part of each line that is encoded once.
     "orjson": [
         "gymlog.sink", "gymlog.service", "gymlog.client", "gymlog.testing",
-        "gymlog.metrics.lines", "reconstruct.intake.json_text",
+        "gymlog.metrics.lines", "reconstruct.intake.json_text", "reconstruct.export.otlp",
     ],
     "fastapi": ["gymlog.fleet", "reconstruct.web"],
     "starlette": ["gymlog.fleet", "reconstruct.web"],

@@ -217,8 +217,9 @@ class _Export:
         self, engine: "Engine", target: "Target", records: "Records", path: Path | None
     ) -> None:
         from reconstruct.export.otlp.checkpoint import Checkpoint
+        from reconstruct.export.otlp.connecting import connect
         from reconstruct.export.otlp.sending import Account, packed, send_all
-        from reconstruct.export.otlp.transport import connect, form_of
+        from reconstruct.export.otlp.transport import form_of
 
         account = Account()
         gone = next((done for done in self._done if _is_as_gone(done, target)), None)

@@ -1,15 +1,13 @@
 """What a receiver answers to one try, over whichever protocol."""
 
-import os
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
-from reconstruct.errors import UsageError
 from reconstruct.export.otlp.forms import Form, JsonForm, ProtobufForm
 from reconstruct.export.otlp.settings import Target
 from reconstruct.export.otlp.signals import KINDS
 
-__all__ = ["Answer", "Transport", "connect", "form_of", "shortened"]
+__all__ = ["Answer", "Transport", "form_of", "shortened"]
 
 _WORDS: Final = 300
 """Characters of an answer that are repeated."""
@@ -41,22 +39,6 @@ class Transport(Protocol):
     def close(self) -> None:
         """Let go of the connection."""
         ...
-
-
-def connect(target: Target) -> Transport:
-    """Set up the way to a target; nothing is sent yet. Raises `UsageError` for unreadable files."""
-    # Each is imported when it is used: together they take most of a second.
-    try:
-        if target.protocol == "grpc":
-            os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # else it writes to stderr by itself
-            from reconstruct.export.otlp.over_grpc import GrpcTransport
-
-            return GrpcTransport(target)
-        from reconstruct.export.otlp.over_http import HttpTransport
-
-        return HttpTransport(target)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot set up {target.protocol} for {target.signal}: {error}") from error
 
 
 def form_of(target: Target) -> Form:

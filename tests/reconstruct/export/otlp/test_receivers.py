@@ -14,12 +14,13 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from reconstruct.errors import UsageError
+from reconstruct.export.otlp.connecting import connect
 from reconstruct.export.otlp.encoding import span_message
 from reconstruct.export.otlp.forms import Item
 from reconstruct.export.otlp.records import Records
 from reconstruct.export.otlp.sending import Account, packed, send_all
 from reconstruct.export.otlp.settings import Options, Target
-from reconstruct.export.otlp.transport import connect, form_of
+from reconstruct.export.otlp.transport import form_of
 
 PROTOCOLS = ["grpc", "http/protobuf"]
 LIMIT = 4 * 1024 * 1024
