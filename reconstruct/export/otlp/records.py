@@ -196,9 +196,10 @@ class Records:
             WHERE {only}
             ORDER BY {_ORDERS[self.signal]}
         """
-        for batch in engine.batches(sql, self.parameters, rows=_ROWS_AT_A_TIME):
-            *values, keys = batch.columns
-            yield keys.to_numpy(), zip(*(column.to_pylist() for column in values), strict=True)
+        with engine.batches(sql, self.parameters, rows=_ROWS_AT_A_TIME) as batches:
+            for batch in batches:
+                *values, keys = batch.columns
+                yield keys.to_numpy(), zip(*(column.to_pylist() for column in values), strict=True)
 
     def _encoded(
         self,
