@@ -1,13 +1,13 @@
 """Rows as the text of a data format: JSON, JSON lines or CSV, written as they come.
 
-Data is exact, with one exception: a text in CSV that a spreadsheet would run as a formula gets a
-`'` before it.
+Data is exact, with two exceptions in CSV, unless raw: a text that a spreadsheet would run as a
+formula gets a `'` before it, and NUL becomes U+FFFD.
 """
 
 import csv
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
@@ -24,11 +24,16 @@ _NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 _NUMBERS: Final = frozenset({int, float})
 
 
-def texts(names: Sequence[str], rows: Iterable[Sequence[object]], form: str) -> Iterator[str]:
-    """Yield the text of one of `FORMATS` in pieces, one a row; it ends in a line feed."""
+def texts(
+    names: Sequence[str], rows: Iterable[Sequence[object]], form: str, *, is_raw: bool = False
+) -> Iterator[str]:
+    """Yield the text of one of `FORMATS` in pieces, one a row; it ends in a line feed.
+
+    `is_raw` leaves texts in CSV as they are.
+    """
     names = distinct(names)
     if form == "csv":
-        return _csv_lines(chain([names], rows))
+        return _csv_lines(chain([names], rows), _raw_value if is_raw else _csv_value)
     objects = (dict(zip(names, row, strict=True)) for row in rows)
     if form == "jsonl":
         return (json_text(value) + "\n" for value in objects)
@@ -63,18 +68,24 @@ class _Echo:
         return text
 
 
-def _csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
+def _csv_lines(rows: Iterable[Sequence[object]], cell: Callable[[object], object]) -> Iterator[str]:
     # What is in the line's end is quoted: a lone \r would end a line for many readers.
     write = csv.writer(_Echo(), lineterminator="\r\n").writerow
     for row in rows:
-        yield str(write(map(_csv_value, row))).removesuffix("\r\n") + "\n"
+        yield str(write(map(cell, row))).removesuffix("\r\n") + "\n"
 
 
 def _csv_value(value: object) -> object:
-    if value is None or type(value) in _NUMBERS:
-        return value
     if isinstance(value, str):
-        return f"'{value}" if _FORMULA.match(value) and not _NUMBER.fullmatch(value) else value
+        # Many readers end a text at a NUL.
+        text = value.replace("\0", "\ufffd")
+        return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+    return _raw_value(value)
+
+
+def _raw_value(value: object) -> object:
+    if value is None or isinstance(value, str) or type(value) in _NUMBERS:
+        return value
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, bytes):

@@ -2,7 +2,17 @@
 
 import click
 
-from reconstruct.commands.export import chrome, folded, otlp, perfetto, speedscope
+from reconstruct.commands.export import (
+    chrome,
+    csv,
+    folded,
+    jaeger,
+    otlp,
+    otlp_json,
+    parquet,
+    perfetto,
+    speedscope,
+)
 
 __all__ = ["command"]
 
@@ -13,10 +23,14 @@ def command() -> None:
 
 
 for _command in (
-    chrome.command,
-    folded.command,
     otlp.command,
     perfetto.command,
+    chrome.command,
+    parquet.command,
+    otlp_json.command,
+    jaeger.command,
+    csv.command,
+    folded.command,
     speedscope.command,
 ):
     command.add_command(_command)

@@ -55,7 +55,7 @@ def test_the_example_works(path, logs, receiver, run):
     words = shlex.split(line.replace("http://localhost:4318", receiver))
     done = run(*words[1:])
     assert done.code == 0, done
-    assert done.out or re.match(r"exported \d spans in ", done.err)
+    assert done.out or done.err.startswith("exported ")
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)

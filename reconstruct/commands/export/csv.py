@@ -1,0 +1,80 @@
+"""`reconstruct export csv`: one relation for a spreadsheet."""
+
+import difflib
+from collections.abc import Iterator, Sequence
+from io import TextIOWrapper
+from typing import TYPE_CHECKING
+
+import click
+
+from reconstruct.commands.export.chosen import Choice, choice_options, condition_on
+from reconstruct.commands.logs import Logs, on_logs
+from reconstruct.errors import UsageError
+from reconstruct.render.text import plural
+
+if TYPE_CHECKING:
+    from reconstruct.safe_sql import Answer
+
+__all__ = ["command"]
+
+
+@click.command("csv", short_help="Write one relation as CSV.")
+@on_logs
+@choice_options
+@click.option("-o", "--output", metavar="FILE", required=True, help="Written whole or not at all.")
+@click.option("--relation", metavar="NAME", default="spans", show_default=True, help="Which one.")
+@click.option("--raw", is_flag=True, help="Leave text that a spreadsheet would run as it is.")
+def command(logs: Logs, choice: Choice, output: str, relation: str, *, raw: bool) -> None:
+    """Write one relation as CSV (RFC 4180, UTF-8, a line of names first). A text that a spreadsheet
+    would run as a formula gets a ' before it, and NUL becomes U+FFFD; numbers stay numbers. To get
+    the texts back, leave out a ' that stands before one of = + - @, a tab or a carriage return, or
+    write with --raw.
+
+    \b
+    Example: the rollouts, for a spreadsheet
+      reconstruct export csv logs/ --relation rollouts -o rollouts.csv
+    """
+    from reconstruct.export.rows import ALIASES
+    from reconstruct.export.whole_file import whole_file
+    from reconstruct.render.records import texts
+
+    with logs.read() as engine:
+        found = engine.rows(
+            """
+            SELECT table_name, column_name, data_type
+            FROM duckdb_columns()
+            WHERE NOT internal AND NOT starts_with(table_name, '_')
+            ORDER BY table_name, column_index
+            """
+        )
+        columns = {
+            row["column_name"]: row["data_type"] for row in found if row["table_name"] == relation
+        }
+        if not columns:
+            known = sorted({row["table_name"] for row in found})
+            near = difflib.get_close_matches(relation, known, n=3) or known
+            raise UsageError(f"no relation '{relation}'; there is {', '.join(near)}")
+        chosen = choice.of(engine)
+        condition = condition_on(relation, columns, chosen)
+        if condition is None:
+            raise UsageError(f"rows of {relation} are not told by what was chosen; export it whole")
+        sql = (
+            f'SELECT * FROM "{relation}" AS {ALIASES.get(relation, "row")} WHERE {condition} '
+            "ORDER BY ALL"
+        )
+        rows = 0
+        with engine.answer(sql, chosen.parameters or None) as answer, whole_file(output) as out:
+            text = TextIOWrapper(out, "utf-8", newline="")
+            lines = texts(answer.names, _rows(answer, choice), "csv", is_raw=raw)
+            for rows, line in enumerate(lines):  # noqa: B007  # the first line is the names
+                text.write(line)
+            text.detach()  # it is closed by whoever opened it
+    if logs.as_json:
+        logs.console.json({"file": output, "relation": relation, "rows": rows})
+    logs.console.say(f"exported {plural(rows, 'row')} of {relation} to {output}")
+
+
+def _rows(answer: "Answer", choice: Choice) -> Iterator[Sequence[object]]:
+    for row in answer.rows():
+        redacted = choice.redacted(dict(zip(answer.names, row, strict=True)))
+        yield list(redacted.values())
