@@ -7,17 +7,14 @@ histogram goes as a histogram with the bounds of its buckets. A value nested dee
 Sources: opentelemetry-proto 1.x; OTLP/JSON and JSON lines file in OpenTelemetry's specification.
 """
 
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-import orjson
-
 from gymlog.record import SPAN_KINDS, STATUS_CODES
-from reconstruct.intake.json_text import Json, decode_encoded
+from reconstruct.intake.json_text import Json, decode_encoded, double, encode
 
 __all__ = ["SIGNALS", "documents", "span_json"]
 
@@ -228,7 +225,7 @@ def _double(number: float) -> float | str:
         return "NaN"
     if math.isinf(number):
         return "Infinity" if number > 0 else "-Infinity"
-    return number
+    return double(number)
 
 
 def _parsed(text: str | None) -> Json:
@@ -236,7 +233,4 @@ def _parsed(text: str | None) -> Json:
 
 
 def _dumped(value: Json) -> bytes:
-    try:
-        return orjson.dumps(value)
-    except TypeError:  # large floats and many levels
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return encode(value).encode()

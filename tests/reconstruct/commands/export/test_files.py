@@ -70,7 +70,7 @@ def test_a_dataset_reads_the_same_everywhere(secret_logs, run):
     assert rows["spans"] == 11
     asked = run("query", "SELECT * FROM spans ORDER BY ALL", "logs", "--json").json
     path = "data/spans/data.parquet"
-    duck = duckdb.connect().execute(f"FROM '{path}'").to_arrow_table()
+    duck = duckdb.connect().sql(f"FROM '{path}'").to_arrow_table()
     for name in ("span_id", "start_time_unix_nano", "end_time_unix_nano", "duration_ns", "line"):
         wanted = [row[name] for row in asked]
         assert duck[name].to_pylist() == wanted
