@@ -1,6 +1,6 @@
 """What the exports to viewers cost, beside `json.dumps` of the same spans as dicts.
 
-The logs of a gym (`gym_logs.py`) are read once; each format then writes all spans to nowhere. The
+The logs of a gym (`gym_logs.py`) are read into a store; each format then writes all spans to nowhere. The
 floor reads the same columns, makes a dict of each span and encodes it. Ratios are of the best
 rounds. `peak_mb` is what the process took above what it had once the logs were read, so DuckDB's
 work for the queries counts; formats run in order, and a later one reuses memory of an earlier one.
@@ -62,8 +62,9 @@ def peak_mb() -> float:
 def measure(spans: int, rounds: int, only: str) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        write_gym_logs(Path(folder), spans)
-        with Engine.read([folder]) as engine:
+        logs, store = Path(folder, "logs"), Path(folder, "store")
+        write_gym_logs(logs, spans)
+        with Engine.read([str(logs)], store=store) as engine:
             (row,) = engine.rows("SELECT count(*) AS spans FROM spans")
             before = peak_mb()
             for name, write in FORMATS.items():
