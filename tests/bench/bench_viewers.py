@@ -2,8 +2,8 @@
 
 The logs of a gym (`gym_logs.py`) are read into a store; each format then writes all spans
 to nowhere. The floor reads the same columns, makes a dict of each span and encodes it.
-Ratios are of the best rounds. `peak_mb` is what the process took above what it had once the logs were read,
-so DuckDB's work for the queries counts; formats run in order, and a later one
+Ratios are of the best rounds. `peak_mb` is what the process took above what it had once the
+logs were read, so DuckDB's work for the queries counts; formats run in order, and a later one
 reuses memory of an earlier one.
 
     python tests/bench/bench_viewers.py [--json] [--spans 100000] [--rounds 3] [--only WORD]
