@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconstruct.commands import subjects
+from reconstruct.commands.export.destination import opened
 from reconstruct.commands.logs import Logs, on_logs, run_option
 from reconstruct.render.text import plural, size
 
@@ -65,16 +66,13 @@ def command(
         with logs.console.busy("laying out"):
             found = contents(engine, _choice(engine, wanted, slowest, run_id, limit))
             text = page(f"{found.title} – reconstruct", payload(found))
+        data = text.encode()
+        with opened(logs, engine, output) as out:
+            out.write(data)
     for note in found.notes:
         logs.console.say(note)
     if output == "-":
-        logs.console.text(text)
         return
-    from reconstruct.export.whole_file import whole_file
-
-    data = text.encode()
-    with whole_file(output) as out:
-        out.write(data)
     if logs.as_json:
         logs.console.json(
             {"file": output, "bytes": len(data), "spans": len(found.spans), "notes": found.notes}

@@ -5,7 +5,7 @@ that of the widest moment and not of the run. Times are int64 ns since 1970; an 
 them as the reference clock would have had them. The order of lines and files changes nothing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from itertools import groupby
@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 from reconstruct.errors import ReconstructError
 from reconstruct.export.drawn import Instant, Process, Reading, Slice
 from reconstruct.export.lanes import Lanes
-from reconstruct.intake.json_text import decode_encoded
+from reconstruct.intake.json_text import decode_encoded, encode
 from reconstruct.render.text import clean
 
 if TYPE_CHECKING:
     from reconstruct.engine import Engine
 
 __all__ = ["Timeline"]
+
+Change = Callable[[Mapping[str, Any]], Mapping[str, Any]]  # Any: as the columns
 
 _LARGEST_PID: Final = 2**22
 """Of Linux; processes whose pid is not theirs alone are numbered from there."""
@@ -32,7 +34,7 @@ class Timeline:
     `condition` is SQL over the relation `spans`, which it names `span`, with `parameters`. Without
     one all log records and counters are part of it, also of processes without spans. With one,
     counters are those of the processes of the chosen spans, while these lasted; so are log records,
-    or only those within these spans with `is_narrow`.
+    or only those within these spans with `is_narrow`. What a record says passes `change` first.
     """
 
     def __init__(
@@ -43,8 +45,10 @@ class Timeline:
         *,
         is_narrow: bool = False,
         is_aligned: bool = False,
+        change: Change | None = None,
     ) -> None:
         self._engine = engine
+        self._change = change
         self._is_whole = condition is None
         self._is_narrow = is_narrow
         self._is_aligned = is_aligned
@@ -103,7 +107,7 @@ class Timeline:
         """Yield spans and their lanes, process by process, by start, the longest first."""
         lanes, instance = Lanes(), None
         with self._streamed(_SLICES) as rows:
-            spans = map(Slice._make, rows)
+            spans = map(self._changed_slice, map(Slice._make, rows))
             for _, tied in groupby(spans, lambda span: (span.instance, span.start, span.end)):
                 for span in _parents_first(tied):
                     if span.instance != instance:
@@ -113,7 +117,7 @@ class Timeline:
     def instants(self) -> Iterator[Instant]:
         """Yield log records, process by process, by time."""
         with self._streamed(f"{self._instants} ORDER BY ALL") as rows:
-            yield from map(Instant._make, rows)
+            yield from map(self._changed_instant, map(Instant._make, rows))
 
     def readings(self) -> Iterator[Reading]:
         """Yield the values of counters, series by series, by time.
@@ -123,7 +127,25 @@ class Timeline:
         """
         with self._streamed(f"{self._readings} ORDER BY ALL") as rows:
             for instance, name, attributes, unit, time, value in rows:
-                yield Reading(instance, _series(name, attributes), unit, time, value)
+                said = {"attributes": attributes}
+                said = said if self._change is None else dict(self._change(said))
+                yield Reading(instance, _series(name, said["attributes"]), unit, time, value)
+
+    def _changed_slice(self, span: Slice) -> Slice:
+        if self._change is None:
+            return span
+        said = ("status_message", "attributes", "events", "links")
+        return span._replace(**self._change({name: getattr(span, name) for name in said}))
+
+    def _changed_instant(self, record: Instant) -> Instant:
+        if self._change is None:
+            return record
+        body = None if record.body is None else encode(record.body)
+        said = self._change({"body": body, "attributes": record.attributes})
+        body = said["body"]
+        return record._replace(
+            body=None if body is None else str(decode_encoded(body)), attributes=said["attributes"]
+        )
 
     @property
     def _instances(self) -> str:

@@ -2,10 +2,10 @@
 
 import click
 
+from reconstruct.commands.export.chosen import Choice, choice_options
 from reconstruct.commands.export.destination import output_option
 from reconstruct.commands.export.pictures import align_option, draw
 from reconstruct.commands.logs import Logs, on_logs
-from reconstruct.commands.selection import Selection, selection_options
 
 __all__ = ["command"]
 
@@ -14,8 +14,8 @@ __all__ = ["command"]
 @on_logs
 @output_option
 @align_option
-@selection_options
-def command(logs: Logs, *, output: str, align: bool, selection: Selection) -> None:
+@choice_options
+def command(logs: Logs, *, output: str, align: bool, choice: Choice) -> None:
     """Write Chrome's trace events, JSON that Perfetto, chrome://tracing and Speedscope open:
     what `export perfetto` writes, in a file that is larger and needs no further package. Times are
     µs with three decimals after `baseTimeNanoseconds`, so exact. `reconstruct` reads it back.
@@ -26,4 +26,4 @@ def command(logs: Logs, *, output: str, align: bool, selection: Selection) -> No
     """
     from reconstruct.export import chrome
 
-    draw(logs, chrome.write, selection=selection, align=align, output=output, is_binary=False)
+    draw(logs, chrome.write, choice=choice, align=align, output=output, is_binary=False)

@@ -2,12 +2,17 @@
 
 import difflib
 from collections.abc import Iterator, Sequence
-from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 import click
 
 from reconstruct.commands.export.chosen import Choice, choice_options, condition_on
+from reconstruct.commands.export.destination import (
+    check_destination,
+    opened,
+    output_option,
+    report,
+)
 from reconstruct.commands.logs import Logs, on_logs
 from reconstruct.errors import UsageError
 from reconstruct.render.text import plural
@@ -21,10 +26,10 @@ __all__ = ["command"]
 @click.command("csv", short_help="Write one relation as CSV.")
 @on_logs
 @choice_options
-@click.option("-o", "--output", metavar="FILE", required=True, help="Written whole or not at all.")
+@output_option
 @click.option("--relation", metavar="NAME", default="spans", show_default=True, help="Which one.")
 @click.option("--raw", is_flag=True, help="Leave text that a spreadsheet would run as it is.")
-def command(logs: Logs, choice: Choice, output: str, relation: str, *, raw: bool) -> None:
+def command(logs: Logs, *, choice: Choice, output: str, relation: str, raw: bool) -> None:
     """Write one relation as CSV (RFC 4180, UTF-8, a line of names first). A text that a spreadsheet
     would run as a formula gets a ' before it, and NUL becomes U+FFFD; numbers stay numbers. To get
     the texts back, leave out a ' that stands before one of = + - @, a tab or a carriage return, or
@@ -34,10 +39,10 @@ def command(logs: Logs, choice: Choice, output: str, relation: str, *, raw: bool
     Example: the rollouts, for a spreadsheet
       reconstruct export csv logs/ --relation rollouts -o rollouts.csv
     """
-    from reconstruct.export.rows import ALIASES
-    from reconstruct.export.whole_file import whole_file
+    from reconstruct.export.rows import ALIASES, NO_LIMITS
     from reconstruct.render.records import texts
 
+    check_destination(logs, output, is_binary=output.endswith(".gz"))
     with logs.read() as engine:
         found = engine.rows(
             """
@@ -63,15 +68,14 @@ def command(logs: Logs, choice: Choice, output: str, relation: str, *, raw: bool
             "ORDER BY ALL"
         )
         rows = 0
-        with engine.answer(sql, chosen.parameters or None) as answer, whole_file(output) as out:
-            text = TextIOWrapper(out, "utf-8", newline="")
+        asked = engine.answer(sql, chosen.parameters or None, limits=NO_LIMITS)
+        with asked as answer, opened(logs, engine, output) as out:
             lines = texts(answer.names, _rows(answer, choice), "csv", is_raw=raw)
             for rows, line in enumerate(lines):  # noqa: B007  # the first line is the names
-                text.write(line)
-            text.detach()  # it is closed by whoever opened it
-    if logs.as_json:
-        logs.console.json({"file": output, "relation": relation, "rows": rows})
-    logs.console.say(f"exported {plural(rows, 'row')} of {relation} to {output}")
+                out.write(line.encode(errors="replace"))
+    if not logs.console.is_reader_gone:
+        figures: dict[str, object] = {"relation": relation, "rows": rows}
+        report(logs, output, f"{plural(rows, 'row')} of {relation}", figures)
 
 
 def _rows(answer: "Answer", choice: Choice) -> Iterator[Sequence[object]]:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from reconstruct.commands.export.chosen import Choice, choice_options
+from reconstruct.commands.export.signals import count_unfinished, records_of, signals_option
 from reconstruct.commands.logs import Logs, on_logs
-from reconstruct.commands.selection import Selection, selection_options
 from reconstruct.errors import DestinationError
 from reconstruct.render.text import count, plural
 
 if TYPE_CHECKING:
-    from reconstruct.commands.selection import Chosen
     from reconstruct.engine import Engine
     from reconstruct.export.otlp.checkpoint import Checkpoint
     from reconstruct.export.otlp.records import Records
@@ -22,32 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_SIGNALS: Final = ("traces", "logs", "metrics")
 _NAMED: Final = 10
 """So many records that did not arrive are named."""
-_CONDITIONS: Final = {
-    "since": "{record}.time_unix_nano >= $since",
-    "until": "{record}.time_unix_nano < $until",
-    "run_id": "{record}.run_id = $run_id",
-    "service": "{record}.service_name IN (SELECT unnest($service))",
-    "trace_id": "{record}.trace_id = $trace_id",
-    "rollout_id": """(
-        {record}.rollout_id = $rollout_id
-        OR {record}.trace_id IN (
-            SELECT trace_id FROM _rollout_traces WHERE rollout_id = $rollout_id
-        )
-    )""",
-}
-
-
-def _signals(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
-    del context
-    asked = [name.strip() for name in value.split(",") if name.strip()]
-    if unknown := [name for name in asked if name not in _SIGNALS]:
-        raise click.BadParameter(f"no signal '{unknown[0]}'; there are {', '.join(_SIGNALS)}")
-    if not asked:
-        raise click.BadParameter(f"name some of {', '.join(_SIGNALS)}", param=parameter)
-    return tuple(name for name in _SIGNALS if name in asked)
 
 
 @click.command("otlp", short_help="Send spans, logs and metrics to an OTLP receiver.")
@@ -70,15 +46,8 @@ def _signals(context: click.Context, parameter: click.Parameter, value: str) -> 
 @click.option("--certificate", metavar="FILE", help="PEM file of the CA to trust.")
 @click.option("--client-certificate", metavar="FILE", help="PEM file of our own certificate.")
 @click.option("--client-key", metavar="FILE", help="PEM file of its key.")
-@click.option(
-    "--signals",
-    default="traces,logs,metrics",
-    show_default=True,
-    callback=_signals,
-    metavar="LIST",
-    help="What to send, with commas between. A trace or rollout that is chosen has no metrics.",
-)
-@selection_options
+@signals_option("traces,logs,metrics", "What to send")
+@choice_options
 @click.option(
     "--unfinished",
     type=click.Choice(["hold", "mark"]),
@@ -113,7 +82,7 @@ def _signals(context: click.Context, parameter: click.Parameter, value: str) -> 
 @click.option("--again", is_flag=True, help="Send also what arrived before.")
 def command(
     logs: Logs,
-    selection: Selection,
+    choice: Choice,
     endpoint: str | None,
     protocol: "Protocol | None",
     headers: str | None,
@@ -154,7 +123,7 @@ def command(
         client_key=client_key,
     )
     export = _Export(logs, options, max_bytes=max_bytes, again=again)
-    export.run(signals, selection, has_unfinished=unfinished == "mark", checkpoint=checkpoint)
+    export.run(signals, choice, has_unfinished=unfinished == "mark", checkpoint=checkpoint)
 
 
 class _Export:
@@ -170,7 +139,7 @@ class _Export:
     def run(
         self,
         signals: tuple[str, ...],
-        selection: Selection,
+        choice: Choice,
         *,
         has_unfinished: bool,
         checkpoint: Path | None,
@@ -183,11 +152,13 @@ class _Export:
         ]
         folder = self._folder(checkpoint)
         with self._logs.read() as engine:
-            chosen = selection.of(engine)
-            held_back = 0 if has_unfinished else _unfinished(engine, chosen)
+            chosen = choice.of(engine)
+            held_back = 0 if has_unfinished else count_unfinished(engine, chosen)
             try:
                 for target in targets:
-                    records = _records(target, chosen, has_unfinished=has_unfinished)
+                    records = records_of(
+                        target.signal, chosen, choice, has_unfinished=has_unfinished
+                    )
                     if records is not None:
                         self._send(engine, target, records, _path(target, checkpoint, folder))
             except KeyboardInterrupt:
@@ -335,28 +306,6 @@ def _path(target: "Target", checkpoint: Path | None, folder: Path | None) -> Pat
     if checkpoint is not None:
         return checkpoint.with_name(f"{checkpoint.name}.{target.signal}")
     return None if folder is None else checkpoint_path(folder, target)
-
-
-def _unfinished(engine: "Engine", chosen: "Chosen") -> int:
-    sql = "SELECT count(*) AS spans FROM spans AS span WHERE span.state <> 'finished' AND {}"
-    return int(engine.rows(sql.format(chosen.spans), chosen.parameters)[0]["spans"])
-
-
-def _records(target: "Target", chosen: "Chosen", *, has_unfinished: bool) -> "Records | None":
-    """Choose a signal's records; None where what was chosen has none."""
-    from reconstruct.export.otlp.records import Records
-
-    if target.signal == "traces":
-        condition = (
-            chosen.spans if has_unfinished else f"span.state = 'finished' AND {chosen.spans}"
-        )
-        return Records("traces", condition, chosen.parameters)
-    is_of_trace = {"trace_id", "rollout_id"} & set(chosen.parameters)
-    if target.signal == "metrics" and is_of_trace:
-        return None
-    record = "log" if target.signal == "logs" else "point"
-    conditions = [_CONDITIONS[name].format(record=record) for name in chosen.parameters]
-    return Records(target.signal, " AND ".join(conditions) or "TRUE", chosen.parameters)
 
 
 def _facts(

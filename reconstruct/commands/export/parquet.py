@@ -143,7 +143,7 @@ def _parts(
 ) -> "Iterator[tuple[str | None, pa.RecordBatchReader]]":
     """Yield a relation's rows, for each run apart where asked; one part where there is no row."""
     from reconstruct.export.dataset import redacted
-    from reconstruct.export.rows import ALIASES
+    from reconstruct.export.rows import ALIASES, NO_LIMITS
 
     alias = ALIASES.get(relation, "row")
     source = f'FROM "{relation}" AS {alias} WHERE ({condition})'
@@ -160,7 +160,9 @@ def _parts(
     for run_id in runs:
         bound = dict(chosen.parameters) | ({"part": run_id} if by_run else {})
         answer = stack.enter_context(
-            engine.answer(f"SELECT {columns} {source} ORDER BY ALL", bound or None)
+            engine.answer(
+                f"SELECT {columns} {source} ORDER BY ALL", bound or None, limits=NO_LIMITS
+            )
         )
         reader = answer.arrow()
         yield run_id, redacted(reader, choice.redaction.batch) if choice.redaction else reader

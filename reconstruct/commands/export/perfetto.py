@@ -2,10 +2,10 @@
 
 import click
 
+from reconstruct.commands.export.chosen import Choice, choice_options
 from reconstruct.commands.export.destination import output_option
 from reconstruct.commands.export.pictures import align_option, draw
 from reconstruct.commands.logs import Logs, on_logs
-from reconstruct.commands.selection import Selection, selection_options
 
 __all__ = ["command"]
 
@@ -14,8 +14,8 @@ __all__ = ["command"]
 @on_logs
 @output_option
 @align_option
-@selection_options
-def command(logs: Logs, *, output: str, align: bool, selection: Selection) -> None:
+@choice_options
+def command(logs: Logs, *, output: str, align: bool, choice: Choice) -> None:
     """Write a trace file for https://ui.perfetto.dev (it stays in the browser): processes with
     their spans in lanes, arrows for calls and links, log records, span events and metrics. Times
     are exact. What a span carries stands in its arguments.
@@ -28,4 +28,4 @@ def command(logs: Logs, *, output: str, align: bool, selection: Selection) -> No
     """
     from reconstruct.export import perfetto
 
-    draw(logs, perfetto.write, selection=selection, align=align, output=output, is_binary=True)
+    draw(logs, perfetto.write, choice=choice, align=align, output=output, is_binary=True)

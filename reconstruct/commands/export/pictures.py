@@ -6,6 +6,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
+from reconstruct.commands.export.chosen import Choice
 from reconstruct.commands.export.destination import check_destination, opened, report
 from reconstruct.commands.logs import Logs
 from reconstruct.commands.selection import Selection
@@ -29,7 +30,7 @@ def draw(
     logs: Logs,
     write: "Callable[[Timeline, IO[bytes]], Drawn]",
     *,
-    selection: Selection,
+    choice: Choice,
     align: bool,
     output: str,
     is_binary: bool,
@@ -39,13 +40,15 @@ def draw(
 
     check_destination(logs, output, is_binary=is_binary or output.endswith(".gz"))
     with logs.read(keep=("_clock_stretches", "clock_offsets") if align else ()) as engine:
-        chosen = selection.of(engine)
+        selection = choice.selection
+        chosen = choice.of(engine)
         timeline = Timeline(
             engine,
             None if selection == Selection() else chosen.spans,
             chosen.parameters,
             is_narrow=selection.trace_id is not None or selection.rollout_id is not None,
             is_aligned=align,
+            change=None if choice.redaction is None else choice.redaction.row,
         )
         figures = timeline.figures
         with opened(logs, engine, output) as out:

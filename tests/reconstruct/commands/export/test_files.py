@@ -157,6 +157,8 @@ def test_redacted_files_hold_no_planted_value(secret_logs, run):
         ("parquet", "data", "logs", "--relations", "spans,log_records,rejected_lines,processes"),
         ("otlp-json", "logs", "-o", "data/o.jsonl", *signals),
         ("jaeger", "logs", "-o", "data/j.json"),
+        ("chrome", "logs", "-o", "data/c.json"),
+        ("perfetto", "logs", "-o", "data/p.pftrace"),
         *(("csv", "logs", "-o", f"data/{name}.csv", "--relation", name)
           for name in ("spans", "metric_points", "findings")),
     ):  # fmt: skip
@@ -166,7 +168,7 @@ def test_redacted_files_hold_no_planted_value(secret_logs, run):
         if path.suffix == ".parquet":
             text = json.dumps(pq.read_table(path).to_pylist(), default=str)
         else:
-            text = path.read_text()
+            text = path.read_bytes().decode(errors="replace")
         assert SECRET not in text, path
     assert "/run" in Path("data/j.json").read_text()
     kept = run("export", "jaeger", "logs", "-o", "k.json", "--redact-keep", "prompt")
@@ -178,7 +180,7 @@ def test_otlp_json_holds_back_what_is_unfinished_and_says_so(secret_logs, run):
     done = run("export", "otlp-json", "logs", "-o", "o.jsonl", "--signals", "traces,logs,metrics")
     assert done.code == 0
     assert done.err.endswith(
-        "exported 10 spans, 1 log record, 1 metric point to o.jsonl; held back 1 unfinished\n"
+        "held back: 1 unfinished span\nexported 10 spans, 1 log record, 1 metric point to o.jsonl\n"
     )
     sql = "SELECT name, unit, type, value, attributes, is_monotonic FROM metric_points"
     assert run("query", sql, "o.jsonl", "--json").json == run("query", sql, "logs", "--json").json
@@ -195,7 +197,7 @@ def test_jaeger_says_what_it_loses(secret_logs, run):
     )
     done = run("export", "jaeger", "logs", "-o", "j.json", "--json")
     assert done.json == {
-        "file": "j.json",
+        "output": "j.json",
         "traces": 4,
         "spans": 11,
         "cut_times": 1,
