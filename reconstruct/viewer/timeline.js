@@ -171,7 +171,8 @@ export class Timeline {
     if (right + room + 10 < canvas.width) canvas.label(words, right + 6, y + ROW / 2, room + 1, palette.soft, options);
     else if (start - room - 8 > this.left) canvas.label(words, start - 6, y + ROW / 2, room + 1, palette.soft, { ...options, right: true });
     else if (canvas.width > room) {
-      const at = canvas.width - room - 22;
+      // On the bar, some of which is left to see on both sides: it goes on below the words.
+      const at = Math.min(right, canvas.width) - room - 21;
       canvas.rect(at - 5, top, room + 10, high, palette.back);
       canvas.label(words, at, y + ROW / 2, room + 1, palette.text, options);
     }

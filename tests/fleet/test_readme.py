@@ -240,10 +240,13 @@ def test_what_is_broken(shell):
 
 def test_who_calls_whom(shell):
     """The agent calls the model, by clocks of one machine."""
-    drawn, _, diagram, clocks, _, startup = answers_of(shell, block("reconstruct map logs/\n"))
+    drawn, _, diagram, clocks, _, path, startup = answers_of(
+        shell, block("reconstruct map logs/\n")
+    )
     assert "model" in drawn
     assert diagram.startswith(("graph", "flowchart"))
     assert clocks.strip()
+    assert "gym.model.responses" in path
     assert startup.strip() == "" or "ready" in startup
 
 
@@ -450,11 +453,30 @@ def test_the_sdk_example_writes_lines(shell, tmp_path):
 
 def test_the_export_command_says_that_nobody_listens(shell):
     """Without a receiver the export ends with 4 and one line that names the endpoint."""
-    command = block("reconstruct export otlp").text.strip()
-    with_closed_port = command.replace("localhost:4317", "127.0.0.1:1") + " --timeout 2"
+    command = block("reconstruct export otlp ").text.strip()
+    with_closed_port = command.replace("localhost:4318", "127.0.0.1:1") + " --timeout 2"
     done = shell(with_closed_port)
     assert done.returncode == 4
     assert "127.0.0.1:1" in done.stderr
+
+
+def test_the_exports_write_their_files(shell, tmp_path):
+    """Each line says what it wrote, and where."""
+    for line in block("reconstruct export perfetto").text.splitlines():
+        command = line.partition("  #")[0].strip()
+        done = shell(command)
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        assert done.stderr.startswith("exported ") or "lost nanoseconds" in done.stderr
+    sizes = {path.name: path.stat().st_size for path in tmp_path.glob("r*.*")}
+    assert sizes.keys() >= {"run.pftrace", "run.json.gz", "run.txt", "run.jsonl", "rollouts.csv"}
+    assert min(sizes.values()) > 100
+
+
+def test_the_page_is_written(shell, tmp_path):
+    """One file, which names its three rollouts."""
+    done = shell(block("reconstruct html --slowest").text)
+    assert done.returncode == 0, done.stderr
+    assert "the 3 slowest rollouts" in (tmp_path / "slowest.html").read_text()
 
 
 def test_every_block_is_tested():

@@ -8,17 +8,20 @@ Without LOGS it runs the example gym first. Look at the pictures before committi
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from playwright.sync_api import sync_playwright
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 HERE = Path(__file__).parent
 COLUMNS = 104
+PAGE_SIZE = {"width": 1280, "height": 640}
 
 THEME = TerminalTheme(
     (22, 24, 29),
@@ -53,12 +56,31 @@ def svg_of(ansi: str, title: str) -> str:
     return svg.replace("Fira Code", "ui-monospace, DejaVu Sans Mono, Menlo, Consolas")
 
 
+def screenshot_of(page: Path, file: Path) -> None:
+    """Take a picture of a page of `reconstruct html`, with its longest call selected."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        tab = browser.new_page(viewport=PAGE_SIZE, device_scale_factor=1.5)
+        tab.goto(page.as_uri())
+        tab.wait_for_function("document.getElementById('viewer').state?.().drawn > 0")
+        for _ in range(9):
+            tab.keyboard.press("ArrowDown")
+        tab.wait_for_timeout(300)
+        tab.screenshot(path=file)
+        browser.close()
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         logs = sys.argv[1] if len(sys.argv) > 1 else folder
         if len(sys.argv) == 1:
             run("gymlog.cli", "demo", "--rollouts", "40", "--out", logs, "--no-show")
         shown = run("reconstruct.cli", "show", "--slowest", logs, "--color", "always")
+        page = Path(folder, "page.html")
+        run("reconstruct.cli", "html", "--slowest", "1", logs, "-o", str(page))
+        screenshot_of(page, HERE / "page.png")
     command = "reconstruct show --slowest logs/"
     (HERE / "waterfall.svg").write_text(svg_of(shown, command), encoding="utf-8")
 
