@@ -48,7 +48,7 @@ class HttpTransport:
         self._compression = target.compression
         self._session = requests.Session()
         self._session.auth = _as_it_is
-        self._session.verify = target.certificate or True
+        self._verify = target.certificate or True
         if target.client_certificate:
             certificate, key = target.client_certificate, target.client_key
             self._session.cert = (certificate, key) if key else certificate
@@ -67,9 +67,15 @@ class HttpTransport:
             request = zlib.compress(request)
         timeout: Any = urllib3.Timeout(total=seconds if seconds < _FOR_EVER else None)
         try:
-            # Followed, a POST becomes a GET and headers with keys in them go elsewhere.
+            # Followed, a POST becomes a GET and headers with keys in them go elsewhere. A CA that
+            # the session trusts would give way to REQUESTS_CA_BUNDLE.
             with self._session.post(
-                self._url, data=request, timeout=timeout, allow_redirects=False, stream=True
+                self._url,
+                data=request,
+                timeout=timeout,
+                allow_redirects=False,
+                stream=True,
+                verify=self._verify,
             ) as response:
                 body = response.raw.read(_ANSWER_BYTES, decode_content=True) or b""
                 return self._answer(response, body)

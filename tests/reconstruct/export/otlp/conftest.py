@@ -117,7 +117,8 @@ class GrpcServer(trace_service_pb2_grpc.TraceServiceServicer):
         self.requests = []
         self.metadata = []
         self.answer = lambda request, context: ExportTraceServiceResponse()
-        self._server = grpc.server(ThreadPoolExecutor(max_workers=2))
+        self._pool = ThreadPoolExecutor(max_workers=2)
+        self._server = grpc.server(self._pool)
         trace_service_pb2_grpc.add_TraceServiceServicer_to_server(self, self._server)
         port = self._server.add_insecure_port("127.0.0.1:0")
         self._server.start()
