@@ -59,11 +59,11 @@ def test_no_cell_is_a_formula(text, cell):
 
 @given(rows=st.lists(st.tuples(st.text(), st.integers()), max_size=4))
 def test_csv_has_a_row_for_each_row(rows):
-    """Line feeds and quotes in texts do not break it."""
+    """Line feeds and quotes in texts do not break it; a NUL, at which many readers end, is none."""
     read = list(csv.reader(io.StringIO(written(["a", "b"], rows, "csv"), newline="")))
     assert read[0] == ["a", "b"]
     assert [(a.removeprefix("'"), int(b)) for a, b in read[1:]] == [
-        (a.removeprefix("'"), b) for a, b in rows
+        (a.removeprefix("'").replace("\0", "\ufffd"), b) for a, b in rows
     ]
 
 
