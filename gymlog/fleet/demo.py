@@ -158,7 +158,8 @@ def _show_logs(fleet: Fleet, plan: Plan, console: Console) -> bool:
     console.print(
         f"  reconstruct doctor {folder}      what is broken, and where\n"
         f"  reconstruct rollouts {folder}    every rollout, the slowest first\n"
-        f"  reconstruct export otlp {folder} --endpoint http://localhost:4317\n"
+        f"  reconstruct html {folder} -o page.html    one page to look through\n"
+        f"  reconstruct export otlp {folder} --endpoint http://localhost:4318\n"
         f"  grep -h '\"trace_id\"' {folder}/*.log | jq -r '\"\\(.trace_id) \\(.name)\"' | sort",
     )
     return True
