@@ -144,3 +144,22 @@ def hung(run_demo: Callable[..., Run]) -> Run:
 def killed(run_demo: Callable[..., Run]) -> Run:
     """The agent server is killed in the middle of the run."""
     return run_demo("--rollouts=24", "--latency-scale=0.3", "--fault=kill")
+
+
+@pytest.fixture
+def shell(tmp_path, healthy, environment):
+    """Run a block in a folder with a `logs` folder in it, programs of this environment first."""
+    (tmp_path / "logs").symlink_to(healthy.folder)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+    def run(script: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=tmp_path,
+            env=environment | {"PATH": path, "PYTHONPATH": str(tmp_path)} | variables,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    return run
