@@ -1,6 +1,7 @@
-"""Spans to an OTLP receiver, exact, with an account of every span that did not arrive.
+"""Spans, log records and metrics to an OTLP receiver, exact, each once, and all accounted for.
 
-`encoding` turns rows into OTLP's messages, `batches` packs them, `over_http` and `over_grpc` speak
-to the receiver, `sending` runs the export. Import from those; this file imports nothing, since the
-exporters behind them take most of a second.
+`settings` says where each signal goes, `records` reads what is to be sent, `encoding` and `signals`
+make OTLP's messages of it, `forms` the bytes of requests; `sending` packs and sends them through a
+`transport`, and `checkpoint` remembers what arrived. Import from those; this file imports nothing,
+since protobuf and gRPC behind them take most of a second.
 """

@@ -100,6 +100,10 @@ _SPAN_JSON: Final = f"""
             AND links::VARCHAR = '[]'
             AND start_time_unix_nano >= 0
             AND end_time_unix_nano >= 0
+            AND coalesce(flags BETWEEN 0 AND 4294967295, TRUE)
+            AND dropped_attributes_count BETWEEN 0 AND 4294967295
+            AND dropped_events_count BETWEEN 0 AND 4294967295
+            AND dropped_links_count BETWEEN 0 AND 4294967295
             AND regexp_full_match(trace_id, '[0-9a-f]{{32}}')
             AND regexp_full_match(span_id, '[0-9a-f]{{16}}')
             AND coalesce(regexp_full_match(parent_span_id, '[0-9a-f]{{16}}'), TRUE)

@@ -229,3 +229,41 @@ def test_a_change_passes_every_row(lines):
     with Engine.read([lines(span(0), span(1, attributes={"a": [1]}))]) as engine:
         found = items(engine, "traces", JsonForm(KINDS["traces"]), change=hide)
     assert [json.loads(item.body)["name"] for item in found] == ["hidden", "hidden"]
+
+
+@pytest.mark.parametrize("form", [ProtobufForm, JsonForm])
+def test_what_otlp_cannot_say_is_named_and_the_rest_is_encoded(form, tmp_path):
+    """Flags of more than 32 bits, a count likewise, a link to no span; in both forms alike."""
+    odd = [
+        {},
+        {"flags": 2**40},
+        {"dropped_attributes_count": 2**40},
+        {"links": [{"trace_id": "xy", "span_id": "00"}]},
+    ]
+    lines = (
+        {
+            "record_type": "span",
+            "seq": number,
+            "trace_id": "1" * 32,
+            "span_id": f"{number + 1:016x}",
+            "parent_span_id": None,
+            "name": "w",
+            "kind": "INTERNAL",
+            "start_time_unix_nano": 10**18,
+            "end_time_unix_nano": 10**18 + 1,
+            "attributes": {},
+            "resource": {"attributes": {"service.name": "a", "service.instance.id": "1"}},
+            **extra,
+        }
+        for number, extra in enumerate(odd)
+    )
+    (tmp_path / "a.log").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    records = Records("traces", "TRUE", {})
+    with Engine.read([str(tmp_path)]) as engine:
+        items = list(records.items(engine, form(KINDS["traces"]), lambda keys: [True] * len(keys)))
+    assert [item.name[1] for item in items] == [f"{1:016x}"]
+    assert sorted(one.what.split()[1] for one in records.unsent) == [
+        f"{number:016x}" for number in (2, 3, 4)
+    ]
+    assert all(one.words.startswith("not to be said in OTLP: ") for one in records.unsent)
+    assert records.total == 4

@@ -173,7 +173,13 @@ def read_printed(text):
 
 @pytest.mark.parametrize(
     ("protocol", "compression"),
-    [("grpc", "none"), ("grpc", "gzip"), ("http/protobuf", "none"), ("http/json", "gzip")],
+    [
+        ("grpc", "none"),
+        ("grpc", "gzip"),
+        ("http/protobuf", "none"),
+        ("http/protobuf", "gzip"),
+        ("http/json", "gzip"),
+    ],
 )
 def test_a_collector_receives_exactly_the_spans_of_the_lines(
     protocol, compression, rotel, tmp_path, capsys

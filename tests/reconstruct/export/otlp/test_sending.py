@@ -112,6 +112,23 @@ def test_rejected_spans_and_remarks_are_kept(row):
     assert (account.sent, account.rejected, account.remarks) == (3, 2, ["2 too old"])
 
 
+def test_progress_is_told_after_each_batch(row):
+    """How many records have been read; the last time, all."""
+    account, told = Account(), []
+    records = Records("traces", "TRUE", {})
+
+    def read():
+        for number in range(1, 8):
+            records.total = number
+            yield item(row, number)
+
+    batches = packed(read(), FORM, limit=200)
+    transport = Transport(lambda numbers: TAKEN)
+    send_all(batches, transport, FORM, records, timeout=1, account=account, progress=told.append)
+    assert told == sorted(told)
+    assert (len(told), told[-1], account.sent) == (account.requests, 7, 7)
+
+
 def test_what_cannot_be_remembered_is_said(row):
     class Full(Memory):
         def add(self, keys):
