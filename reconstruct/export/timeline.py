@@ -147,6 +147,13 @@ class Timeline:
             body=None if body is None else str(decode_encoded(body)), attributes=said["attributes"]
         )
 
+    @cached_property
+    def unreadable(self) -> int:
+        """Count the values of metrics that are not finite, which no counter can show."""
+        sql = self._readings.replace(_FINITE, f"NOT ({_FINITE})")
+        (row,) = self._rows(f"SELECT count(*) AS readings FROM ({sql})")
+        return int(row["readings"])
+
     @property
     def _instances(self) -> str:
         return "TRUE" if self._is_whole else "instance IN (SELECT instance FROM chosen)"
@@ -215,6 +222,7 @@ def _parents_first(tied: Iterable[Slice]) -> list[Slice]:
     return ordered
 
 
+_FINITE: Final = "isfinite(value)"
 _CHOSEN: Final = """
 WITH
 chosen AS MATERIALIZED (

@@ -50,7 +50,7 @@ def draw(
             is_aligned=align,
             change=None if choice.redaction is None else choice.redaction.row,
         )
-        figures = timeline.figures
+        figures, unreadable = timeline.figures, timeline.unreadable
         with opened(logs, engine, output) as out:
             drawn = write(timeline, out)
     if logs.console.is_reader_gone:
@@ -58,6 +58,8 @@ def draw(
     for key, words in _REMARKS.items():
         if figures[key]:
             logs.console.say(words.format(plural(figures[key], "span")))
+    if unreadable:
+        logs.console.say(f"left out: {plural(unreadable, 'counter value')} that are not finite")
     report(
         logs,
         output,
@@ -71,6 +73,7 @@ def draw(
             "processes": len(timeline.processes),
             "unfinished": figures["unfinished"],
             "negative": figures["negative"],
+            "not_finite": unreadable,
         },
     )
 

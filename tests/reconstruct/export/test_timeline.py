@@ -140,3 +140,20 @@ def test_spans_of_equal_times_come_parents_first(logs):
         drawn = list(Timeline(engine).slices())
     assert [span.name for span, _ in drawn] == [f"s{number}" for number in range(20)]
     assert {lane for _, lane in drawn} == {0}
+
+
+def test_what_no_counter_can_show_is_counted(logs):
+    """A point that is infinite, beside one that is drawn."""
+    logs.span("a", None, 0, 10, service="a")
+    for time, value in ((1, 5.0), (2, "Infinity")):
+        logs._record(
+            "metric", "a", None,
+            {"name": "load", "unit": "1", "type": "gauge", "time_unix_nano": BASE + time,
+             "attributes": {}, "value": value}, None,
+        )  # fmt: skip
+    with logs.engine() as engine:
+        if not engine.rows("SELECT 1 FROM metric_points WHERE NOT isfinite(value)"):
+            pytest.fail("the reader took no infinite point")
+        timeline = Timeline(engine)
+        assert [reading.value for reading in timeline.readings()] == [5.0]
+        assert timeline.unreadable == 1
