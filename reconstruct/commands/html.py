@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconstruct.commands import subjects
-from reconstruct.commands.export.destination import opened
+from reconstruct.commands.export.destination import check_destination, opened, output_option
 from reconstruct.commands.logs import Logs, on_logs, run_option
 from reconstruct.render.text import plural, size
 
@@ -18,13 +18,7 @@ __all__ = ["command"]
 
 @click.command("html", short_help="Write spans as one HTML file to look through.")
 @on_logs
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    default="-",
-    help="The file to write; '-', the default, is stdout.",
-)
+@output_option
 @click.option(
     "--slowest",
     metavar="N",
@@ -51,10 +45,7 @@ def command(
     Example: what did the three slowest rollouts do?
       reconstruct html --slowest 3 logs/ > slowest.html
     """
-    if output == "-" and logs.as_json:
-        raise click.UsageError("--json says what was written; give the page a place with -o FILE")
-    if output == "-" and logs.console.is_terminal:
-        raise click.UsageError("the page is not for a terminal; give it a place with -o FILE")
+    check_destination(logs, output, is_binary=True)
     wanted = logs.paths[0] if logs.paths and not subjects.is_path(logs.paths[0]) else None
     if wanted is not None and slowest is not None:
         raise click.UsageError(f"--slowest and '{wanted}' contradict each other")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from reconstruct.console import Color, Column, Console, Row
+from reconstruct.errors import UsageError
 from reconstruct.render.text import plural
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ __all__ = [
     "paths_argument",
     "run_option",
     "sort_option",
+    "spare_logs",
     "wrapper_option",
 ]
 
@@ -172,6 +174,15 @@ def on_logs(function: Function) -> Function:
         return function(logs, **options)
 
     return run
+
+
+def spare_logs(engine: "Engine", output: str) -> None:
+    """Raise `UsageError` when the file that is to be written is one of the logs."""
+    target = Path(output)
+    for row in engine.rows("SELECT file FROM _files"):
+        log = Path(row["file"])
+        if target.exists() and log.exists() and target.samefile(log):
+            raise UsageError(f"'{output}' is one of the logs; write somewhere else")
 
 
 def align_option(function: Function) -> Function:

@@ -10,9 +10,9 @@ from typing import IO, TYPE_CHECKING, Final, NoReturn
 
 import click
 
-from reconstruct.commands.logs import Logs, align_option, on_logs
+from reconstruct.commands.logs import Logs, align_option, on_logs, spare_logs
 from reconstruct.console import Console
-from reconstruct.errors import InputError, SqlError, UsageError
+from reconstruct.errors import InputError, SqlError
 from reconstruct.render.records import FORMATS as TEXT_FORMATS
 from reconstruct.render.records import texts
 from reconstruct.render.text import Part, clean, count
@@ -87,7 +87,7 @@ def command(
     text, paths = _sql(logs, sql, sql_file)
     with logs.read(paths) as engine:
         if output is not None:
-            _spare_logs(engine, output)
+            spare_logs(engine, output)
 
         def end(words: str) -> NoReturn:
             logs.console.say(f"error: {words}")
@@ -137,14 +137,6 @@ def _sql(logs: Logs, sql: str | None, sql_file: str | None) -> tuple[str, tuple[
 def _memory_limit(engine: "Engine") -> int:
     sql = "SELECT parse_formatted_bytes(current_setting('memory_limit'))::BIGINT AS bytes"
     return int(engine.rows(sql)[0]["bytes"])
-
-
-def _spare_logs(engine: "Engine", output: str) -> None:
-    target = Path(output)
-    for row in engine.rows("SELECT file FROM _files"):
-        log = Path(row["file"])
-        if target.exists() and log.exists() and target.samefile(log):
-            raise UsageError(f"'{output}' is one of the logs; write somewhere else")
 
 
 def _write(console: Console, answer: "Answer", form: str, output: str | None) -> None:

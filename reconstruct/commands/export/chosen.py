@@ -1,24 +1,32 @@
 """What exports have in common: which rows go, and whether their values do."""
 
+import difflib
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from reconstruct.commands.selection import Chosen, Selection, selection_options
+from reconstruct.errors import UsageError
 
 if TYPE_CHECKING:
     from reconstruct.engine import Engine
     from reconstruct.export.redaction import Redaction
 
-__all__ = ["Choice", "choice_options", "condition_on"]
+__all__ = ["Choice", "choice_options", "condition_on", "relation_types", "unknown_relation"]
 
 Function = Callable[..., Any]  # Any: click calls commands with what their options say
 
 _OF_PROCESSES: Final = frozenset({"instances", "processes"})
 """Relations that say whose the chosen spans are."""
+_COLUMNS: Final = """
+    SELECT table_name, column_name, data_type
+    FROM duckdb_columns()
+    WHERE NOT internal AND NOT starts_with(table_name, '_')
+    ORDER BY table_name, column_index
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +76,20 @@ def choice_options(function: Function) -> Function:
         return function(*arguments, choice=Choice(selection, redaction), **options)
 
     return run
+
+
+def relation_types(engine: "Engine") -> dict[str, dict[str, str]]:
+    """Return DuckDB's types of the columns of each public relation, by their names."""
+    types: dict[str, dict[str, str]] = {}
+    for row in engine.rows(_COLUMNS):
+        types.setdefault(row["table_name"], {})[row["column_name"]] = row["data_type"]
+    return types
+
+
+def unknown_relation(name: str, known: Collection[str]) -> UsageError:
+    """Build the error for a relation that there is not; it names those most like it."""
+    near = difflib.get_close_matches(name, known, n=3) or sorted(known)
+    return UsageError(f"no relation '{name}'; there is {', '.join(near)}")
 
 
 def condition_on(relation: str, columns: Mapping[str, str], chosen: Chosen) -> str | None:

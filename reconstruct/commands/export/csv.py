@@ -1,12 +1,17 @@
 """`reconstruct export csv`: one relation for a spreadsheet."""
 
-import difflib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from reconstruct.commands.export.chosen import Choice, choice_options, condition_on
+from reconstruct.commands.export.chosen import (
+    Choice,
+    choice_options,
+    condition_on,
+    relation_types,
+    unknown_relation,
+)
 from reconstruct.commands.export.destination import (
     check_destination,
     opened,
@@ -44,23 +49,11 @@ def command(logs: Logs, *, choice: Choice, output: str, relation: str, raw: bool
 
     check_destination(logs, output, is_binary=output.endswith(".gz"))
     with logs.read() as engine:
-        found = engine.rows(
-            """
-            SELECT table_name, column_name, data_type
-            FROM duckdb_columns()
-            WHERE NOT internal AND NOT starts_with(table_name, '_')
-            ORDER BY table_name, column_index
-            """
-        )
-        columns = {
-            row["column_name"]: row["data_type"] for row in found if row["table_name"] == relation
-        }
-        if not columns:
-            known = sorted({row["table_name"] for row in found})
-            near = difflib.get_close_matches(relation, known, n=3) or known
-            raise UsageError(f"no relation '{relation}'; there is {', '.join(near)}")
+        types = relation_types(engine)
+        if relation not in types:
+            raise unknown_relation(relation, types)
         chosen = choice.of(engine)
-        condition = condition_on(relation, columns, chosen)
+        condition = condition_on(relation, types[relation], chosen)
         if condition is None:
             raise UsageError(f"rows of {relation} are not told by what was chosen; export it whole")
         sql = (

@@ -3,12 +3,11 @@
 import gzip
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 import click
 
-from reconstruct.commands.logs import Logs
+from reconstruct.commands.logs import Logs, spare_logs
 from reconstruct.errors import UsageError
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def opened(logs: Logs, engine: "Engine", output: str) -> Iterator[IO[bytes]]:
         return
     from reconstruct.export.whole_file import whole_file
 
-    _spare_logs(engine, output)
+    spare_logs(engine, output)
     with whole_file(output) as out:
         if not output.endswith(".gz"):
             yield out
@@ -66,11 +65,3 @@ def report(logs: Logs, output: str, words: str, figures: dict[str, object]) -> N
     if logs.as_json:
         logs.console.json({"output": output, **figures})
     logs.console.say(f"exported {words}" + ("" if output == STDOUT else f" to {output}"))
-
-
-def _spare_logs(engine: "Engine", output: str) -> None:
-    target = Path(output)
-    for row in engine.rows("SELECT file FROM _files"):
-        log = Path(row["file"])
-        if target.exists() and log.exists() and target.samefile(log):
-            raise UsageError(f"'{output}' is one of the logs; write somewhere else")

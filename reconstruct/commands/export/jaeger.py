@@ -30,7 +30,7 @@ def command(logs: Logs, *, choice: Choice, output: str) -> None:
       reconstruct export jaeger logs/ --rollout 1-0 -o rollout.json
     """
     from reconstruct.export.jaeger import Losses, document
-    from reconstruct.export.rows import rows_of
+    from reconstruct.export.rows import span_rows
 
     check_destination(logs, output, is_binary=output.endswith(".gz"))
     losses = Losses()
@@ -38,9 +38,8 @@ def command(logs: Logs, *, choice: Choice, output: str) -> None:
         chosen = choice.of(engine)
         held_back = count_unfinished(engine, chosen)
         with opened(logs, engine, output) as out:
-            rows = rows_of(
+            rows = span_rows(
                 engine,
-                "spans",
                 f"({chosen.spans}) AND span.state = 'finished'",
                 chosen.parameters,
                 redacted=choice.redacted,

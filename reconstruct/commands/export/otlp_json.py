@@ -1,6 +1,6 @@
 """`reconstruct export otlp-json`: spans, logs and metrics as OTLP/JSON lines in a file."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -13,12 +13,15 @@ from reconstruct.commands.export.destination import (
 )
 from reconstruct.commands.export.signals import count_unfinished, records_of, signals_option
 from reconstruct.commands.logs import Logs, on_logs
-from reconstruct.render.text import plural
+from reconstruct.render.text import count, plural
 
 if TYPE_CHECKING:
     from reconstruct.export.otlp.settings import Signal
 
 __all__ = ["command"]
+
+_NAMED: Final = 10
+"""So many records that OTLP cannot say are named."""
 
 
 @click.command("otlp-json", short_help="Write OTLP/JSON lines into a file.")
@@ -57,9 +60,10 @@ def command(logs: Logs, *, choice: Choice, output: str, signals: "tuple[Signal, 
                 ):
                     out.write(form.request(batch) + b"\n")
                 written[signal] = records.total - len(records.unsent)
-                left_out += [
-                    f"left out: {unsent.what}: {unsent.words}" for unsent in records.unsent
-                ]
+                unsaid = records.unsent
+                left_out += [f"left out: {one.what}: {one.words}" for one in unsaid[:_NAMED]]
+                if len(unsaid) > _NAMED:
+                    left_out.append(f"left out: {count(len(unsaid) - _NAMED)} more like these")
     if logs.console.is_reader_gone:
         return
     for words in left_out:

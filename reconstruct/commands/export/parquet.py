@@ -1,6 +1,5 @@
 """`reconstruct export parquet`: the relations as a folder of Parquet files."""
 
-import difflib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -8,7 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from reconstruct.commands.export.chosen import Choice, choice_options, condition_on
+from reconstruct.commands.export.chosen import (
+    Choice,
+    choice_options,
+    condition_on,
+    relation_types,
+    unknown_relation,
+)
 from reconstruct.commands.logs import Logs, on_logs
 from reconstruct.commands.selection import Chosen
 from reconstruct.errors import UsageError
@@ -22,12 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_COLUMNS: Final = """
-    SELECT table_name, column_name, data_type
-    FROM duckdb_columns()
-    WHERE NOT internal AND NOT starts_with(table_name, '_')
-    ORDER BY table_name, column_index
-"""
 _RELATIONS: Final = """
     SELECT table_name AS name, comment FROM duckdb_tables() WHERE NOT starts_with(table_name, '_')
     UNION ALL
@@ -65,7 +64,7 @@ def command(
 
     with logs.read() as engine:
         chosen = choice.of(engine)
-        types = _types(engine)
+        types = relation_types(engine)
         wanted = _wanted(relations, list(types))
         conditions = {name: condition_on(name, types[name], chosen) for name in wanted}
         facts = {
@@ -97,21 +96,13 @@ def command(
     )
 
 
-def _types(engine: "Engine") -> dict[str, dict[str, str]]:
-    types: dict[str, dict[str, str]] = {}
-    for row in engine.rows(_COLUMNS):
-        types.setdefault(row["table_name"], {})[row["column_name"]] = row["data_type"]
-    return types
-
-
 def _wanted(relations: str | None, known: list[str]) -> list[str]:
     if relations is None:
         return known
     wanted = list(dict.fromkeys(name.strip() for name in relations.split(",") if name.strip()))
     for name in wanted:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=3) or known
-            raise UsageError(f"no relation '{name}'; there is {', '.join(near)}")
+            raise unknown_relation(name, known)
     if not wanted:
         raise UsageError("--relations names none; write NAME,NAME")
     return wanted

@@ -5,16 +5,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from reconstruct.export.otlp.settings import SIGNALS, Signal
+
 if TYPE_CHECKING:
     from reconstruct.commands.export.chosen import Choice
     from reconstruct.commands.selection import Chosen
     from reconstruct.engine import Engine
     from reconstruct.export.otlp.records import Records
-    from reconstruct.export.otlp.settings import Signal
 
-__all__ = ["SIGNALS", "count_unfinished", "records_of", "signals_option"]
-
-SIGNALS: Final[tuple["Signal", ...]] = ("traces", "logs", "metrics")
+__all__ = ["count_unfinished", "records_of", "signals_option"]
 
 _CONDITIONS: Final = {
     "since": "{record}.time_unix_nano >= $since",
@@ -55,7 +54,7 @@ def _signals(context: click.Context, parameter: click.Parameter, value: str) -> 
 
 
 def records_of(
-    signal: "Signal", chosen: "Chosen", choice: "Choice", *, has_unfinished: bool = False
+    signal: Signal, chosen: "Chosen", choice: "Choice", *, has_unfinished: bool = False
 ) -> "Records | None":
     """Choose a signal's records; None where what was chosen has none."""
     from reconstruct.export.otlp.records import Records

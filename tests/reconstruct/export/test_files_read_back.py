@@ -15,7 +15,7 @@ from reconstruct.export.otlp.forms import JsonForm
 from reconstruct.export.otlp.records import Records
 from reconstruct.export.otlp.sending import packed
 from reconstruct.export.otlp.signals import KINDS
-from reconstruct.export.rows import rows_of
+from reconstruct.export.rows import span_rows
 
 BASE = 1_800_000_000_000_000_001
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
@@ -90,7 +90,7 @@ def read(folder, name, text):
     path = Path(folder, name)
     path.write_text(text, encoding="utf-8")
     with Engine.read([str(path)]) as engine:
-        return list(rows_of(engine, "spans", "TRUE", {}, redacted=dict)), otlp_json(engine)
+        return list(span_rows(engine, "TRUE", {}, redacted=dict)), otlp_json(engine)
 
 
 def compared(row, columns=COMPARED):
